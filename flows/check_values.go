@@ -1,0 +1,155 @@
+package flows
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"flowctl/flows/machine"
+)
+
+// checkHolds: cannot-hold. A variable must be able to hold what its handler makes.
+func checkHolds(c *compiler) {
+	for _, s := range c.m.States {
+		for _, hold := range c.uses[s.Name].Holds {
+			v, ok := c.m.Vars.Get(hold.Var)
+			if !ok || c.file.vars(hold.Var) == nil {
+				continue // unknown, or its schema is wrong: said already
+			}
+			if message := misfit(hold, v.Schema); message != "" {
+				c.add(c.under(join("states."+s.Name+".with", hold.Path)), problem(ruleCannotHold, "%s", message))
+			}
+		}
+	}
+}
+
+// vars gives the schema of a declared variable, nil where it is wrong.
+func (f *flowFile) vars(name string) machine.Schema {
+	s, _ := f.Vars.Get(name)
+	return s
+}
+
+// misfit says why a variable cannot hold something, "" if it can.
+func misfit(hold machine.Hold, s machine.Schema) string {
+	info := s.Info()
+	what := or(hold.Named, "what is written")
+	if hold.Type != "" && !info.Allows(hold.Type) {
+		return fmt.Sprintf("%s cannot hold %s: it takes %s, and this is %s", hold.Var, what, strings.Join(info.Types, " or "), hold.Type)
+	}
+	var missing []string
+	for _, word := range hold.Enum {
+		if s.Check(word) != nil {
+			missing = append(missing, machine.FormatValue(word))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("%s cannot hold %s: its schema refuses %s", hold.Var, what, strings.Join(missing, ", "))
+	}
+	if hold.Enum == nil && info.Enum != nil && hold.Type == "string" {
+		return fmt.Sprintf("%s cannot hold %s: its schema takes a few words only", hold.Var, what)
+	}
+	return ""
+}
+
+// checkSets: bad-value. A value without expression that a transition writes must fit the variable's schema.
+func checkSets(c *compiler) {
+	for _, s := range c.file.States {
+		c.checkLines(s.Value.Transitions)
+	}
+	c.checkLines(c.file.Defaults.Transitions)
+	for _, in := range c.file.Interrupts {
+		c.checkSet(in.Value.At, in.Value.Set)
+	}
+}
+
+func (c *compiler) checkLines(lines machine.Ordered[[]lineDecl]) {
+	for _, outcome := range lines {
+		for _, line := range outcome.Value {
+			c.checkSet(line.At, line.Set)
+		}
+	}
+}
+
+func (c *compiler) checkSet(at spot, set machine.Ordered[machine.Tree]) {
+	for _, line := range set {
+		s := c.file.vars(line.Name)
+		value, fixed := treeConst(line.Value)
+		if s == nil || !fixed || value == nil {
+			continue
+		}
+		if err := s.Check(value); err != nil {
+			path := join("set", line.Name)
+			c.add(spot{File: at.File, Node: child(at.Node, path), Path: join(at.Path, path)},
+				problem(ruleBadValue, "%s does not take this value: %v", line.Name, err))
+		}
+	}
+}
+
+// checkOpenObjects: open-object. A model that fills an object must be told its properties.
+func checkOpenObjects(c *compiler) {
+	filled := map[string]string{} // variable → the first state whose model fills it
+	for _, s := range c.m.States {
+		if s.Value.Model == machine.ModelNone {
+			continue
+		}
+		uses := c.uses[s.Name]
+		for _, o := range uses.Outcomes {
+			for _, name := range o.Writes {
+				made := slices.ContainsFunc(uses.Holds, func(h machine.Hold) bool { return h.Var == name })
+				if _, known := filled[name]; !known && !made {
+					filled[name] = s.Name
+				}
+			}
+		}
+	}
+	for _, v := range c.m.Vars {
+		info := v.Value.Schema.Info()
+		if filled[v.Name] == "" || !slices.Contains(info.Types, "object") || len(info.Properties) > 0 {
+			continue
+		}
+		c.add(c.keyOf("vars", v.Name), advice(ruleOpenObject,
+			"%s is filled by the model of %s, and its schema names no properties; without them a model guesses", v.Name, filled[v.Name]))
+	}
+}
+
+// How many tools a model can choose from: above the first it chooses worse, above the second it is refused.
+const (
+	manyTools    = 5
+	tooManyTools = 15
+)
+
+// checkToolCounts: many-tools and too-many-tools.
+func checkToolCounts(c *compiler) {
+	for _, s := range c.m.States {
+		count := len(s.Value.Tools)
+		at := c.under("states." + s.Name + ".tools")
+		switch {
+		case count > tooManyTools:
+			c.add(at, problem(ruleTooManyTools, "%s has %d tools; at most %d are allowed", s.Name, count, tooManyTools))
+		case count > manyTools:
+			c.add(at, advice(ruleManyTools, "%s has %d tools; with more than %d a model chooses worse", s.Name, count, manyTools))
+		}
+	}
+}
+
+// checkUnused: unused-variable and unused-tool. The first human message is heard even where nothing names it.
+func checkUnused(c *compiler) {
+	if len(c.uses) < len(c.m.States) || hasErrors(c.found) {
+		return // what is broken may be what uses it
+	}
+	for _, in := range c.m.Inputs {
+		if !c.used[in.Name] && in.Name != c.m.Message {
+			c.add(c.keyOf("inputs", in.Name), advice(ruleUnusedVariable, "nothing in the flow reads the input %s", in.Name))
+		}
+	}
+	for _, v := range c.m.Vars {
+		if !c.used[v.Name] {
+			c.add(c.keyOf("vars", v.Name), advice(ruleUnusedVariable, "nothing in the flow reads or writes the variable %s", v.Name))
+		}
+	}
+	for _, tool := range c.m.Tools {
+		if !c.used["tool:"+tool.Name] {
+			c.add(c.keyOf("tools", tool.Name), advice(ruleUnusedTool, "no state uses the tool %s", tool.Name))
+		}
+	}
+}

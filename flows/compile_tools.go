@@ -1,0 +1,108 @@
+package flows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"flowctl/flows/machine"
+	"flowctl/flows/schema"
+)
+
+// tools compiles the tools. Texts of a tool see its arguments, so they are resolved here, tool by tool: those of its kind
+// before the kind is asked, the approval when the kind may have given the parameters.
+func (c *compiler) tools() {
+	for i := range c.file.Tools {
+		decl := &c.file.Tools[i]
+		path := join("tools", decl.Name)
+		spec := machine.ToolSpec{Name: decl.Name, Kind: decl.Value.Kind, Config: decl.Value.Config, Pos: decl.Pos,
+			Description: decl.Value.Description, Effect: machine.Effect(decl.Value.Effect), Parameters: decl.Value.Parameters,
+			Timeout: time.Duration(decl.Value.Timeout), InDoubt: or(machine.InDoubt(decl.Value.InDoubt), machine.InDoubtAsk)}
+		scope := c.scope
+		scope.HasArgs, scope.Args = true, spec.Parameters
+		c.resolve(scope, func(p pending) bool { return below(p.at.Path, join(path, spec.Kind)) })
+		if spec.Config != nil && !c.broken(path) {
+			c.askKind(&spec, path)
+		}
+		switch {
+		case spec.Parameters != nil:
+		case c.broken(path):
+			spec.Parameters = anything() // nobody knows them; what calls the tool shall not be called wrong too
+		default:
+			spec.Parameters = noParameters()
+		}
+		scope.Args = spec.Parameters
+		c.resolve(scope, func(p pending) bool { return below(p.at.Path, path) })
+		spec.Approval = machine.Approval{Required: decl.Value.Approval.Mode == "required", When: decl.Value.Approval.When}
+		c.m.Tools = append(c.m.Tools, machine.Item[machine.ToolSpec]{Name: decl.Name, Pos: decl.Pos, Value: spec})
+	}
+}
+
+// below says whether a path is at or below another.
+func below(path, top string) bool {
+	rest, ok := strings.CutPrefix(path, top)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// askKind fills in what the tool's kind says of it; the flow's own word counts where there is one.
+func (c *compiler) askKind(spec *machine.ToolSpec, path string) {
+	uses := spec.Config.Uses(machine.ToolScope{
+		Machine: c.m, Name: spec.Name, Parameters: spec.Parameters, Effect: spec.Effect})
+	spec.Description = or(spec.Description, uses.Description)
+	spec.Effect = or(spec.Effect, uses.Effect)
+	if spec.Parameters == nil && uses.Parameters != nil {
+		spec.Parameters = c.kindSchema(uses.Parameters, path)
+	}
+	if uses.Result != nil {
+		spec.Result = c.kindSchema(uses.Result, path)
+	}
+	c.configProblems(join(path, spec.Kind), uses.Problems)
+	if c.broken(path) {
+		return
+	}
+	if spec.Description == "" {
+		c.add(c.keyOf("tools", spec.Name), problem(ruleMissingKey, "%s needs description (what it does, for the model that chooses)", spec.Name))
+	}
+	if spec.Effect == "" {
+		c.add(c.keyOf("tools", spec.Name), problem(ruleMissingKey, "%s needs effect (read, idempotent or write)", spec.Name))
+	}
+}
+
+// kindSchema compiles a schema that a kind made.
+func (c *compiler) kindSchema(data []byte, path string) machine.Schema {
+	s, err := schema.Compile(data)
+	if err != nil {
+		c.add(c.under(path), problem(ruleBadSchema, "the schema that this kind of tool makes is wrong: %v", err))
+		return anything()
+	}
+	return s
+}
+
+// configProblems places what a handler or a kind says about its own keys.
+func (c *compiler) configProblems(path string, problems []machine.ConfigProblem) {
+	for _, p := range problems {
+		at := c.under(path)
+		if p.Path != "" {
+			at = c.under(join(path, p.Path))
+		}
+		f := problem(or(p.Rule, ruleWithInvalid), "%s", p.Message)
+		f.Suggestion = p.Suggestion
+		c.add(at, f)
+	}
+}
+
+// anything is the schema that every value fits.
+func anything() machine.Schema { return mustSchema(`{}`) }
+
+// noParameters is the schema of a tool without arguments.
+func noParameters() machine.Schema {
+	return mustSchema(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)
+}
+
+func mustSchema(text string) machine.Schema {
+	s, err := schema.Compile([]byte(text))
+	if err != nil {
+		panic(fmt.Sprintf("the compiler's own schema %s is wrong: %v", text, err))
+	}
+	return s
+}

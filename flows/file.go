@@ -1,0 +1,164 @@
+package flows
+
+import (
+	"reflect"
+
+	"flowctl/flows/machine"
+)
+
+// flowFile is a flow file. The decoder, the JSON Schema and the reference are made from this definition.
+type flowFile struct {
+	Version      int64                           `yaml:"version" flow:"required" doc:"Format of the file: 1"`
+	Name         string                          `yaml:"name" flow:"required" doc:"Name of the flow"`
+	Description  string                          `yaml:"description" doc:"What the flow is for"`
+	Language     string                          `yaml:"language" flow:"enum:en|zh" doc:"Language of the engine's own words; en if left out"`
+	Inputs       machine.Ordered[machine.Schema] `yaml:"inputs" doc:"Given at start and read-only: a JSON Schema each; a default makes one optional"`
+	Vars         machine.Ordered[machine.Schema] `yaml:"vars" doc:"Written by states: a JSON Schema each; a default is the start value"`
+	Instructions machine.Text                    `yaml:"instructions" flow:"prompt" doc:"System text of every state that calls a model"`
+	Models       machine.Ordered[modelDecl]      `yaml:"models" doc:"Models by name; the one named default is taken by states that name none"`
+	Databases    machine.Ordered[databaseDecl]   `yaml:"databases" doc:"SQLite databases by name"`
+	Tools        machine.Ordered[toolDecl]       `yaml:"tools" doc:"Tools by name"`
+	Limits       limitsDecl                      `yaml:"limits" doc:"What one run may use"`
+	Defaults     defaultsDecl                    `yaml:"defaults" doc:"What holds for every state that says nothing else"`
+	Interrupts   machine.Ordered[interruptDecl]  `yaml:"interrupts" doc:"Free answers that leave any question, by name"`
+	Start        machine.StateRef                `yaml:"start" flow:"required" doc:"The first state"`
+	States       machine.Ordered[stateDecl]      `yaml:"states" flow:"required" doc:"States by name"`
+}
+
+type modelDecl struct {
+	Provider string `yaml:"provider" flow:"required" doc:"Where the model runs"`
+	Config   any    // the provider's own keys
+}
+
+type databaseDecl struct {
+	Path string `yaml:"path" flow:"required" doc:"SQLite file, relative to the flow file"`
+	Init string `yaml:"init" doc:"SQL file that makes the database when it does not exist"`
+}
+
+type toolDecl struct {
+	Description string           `yaml:"description" doc:"What it does, for the model that chooses"`
+	Effect      string           `yaml:"effect" flow:"enum:read|idempotent|write" doc:"What a call does to the world"`
+	Parameters  machine.Schema   `yaml:"parameters" flow:"short" doc:"Arguments: a JSON Schema each by name, all required unless they have a default; or one JSON Schema of type object"`
+	Timeout     machine.Duration `yaml:"timeout" doc:"Longest time of one call; 5s for read, else 10s, if left out"`
+	InDoubt     string           `yaml:"in_doubt" flow:"enum:ask|fail|retry" doc:"What becomes of a write that started and whose result is unknown; ask if left out"`
+	Approval    approvalDecl     `yaml:"approval" doc:"Whether a human must approve a call; never if left out"`
+	Kind        string           // name of the kind
+	Config      machine.ToolConfig
+	At          spot
+}
+
+type approvalDecl struct {
+	Mode string       `yaml:"-" flow:"scalar,enum:required|never"`
+	When machine.Expr `yaml:"when" flow:"required" doc:"Expression over args: approval is required where it holds"`
+}
+
+type limitsDecl struct {
+	Steps      int64            `yaml:"steps" flow:"min1" doc:"State entries; 100 if left out"`
+	ModelCalls int64            `yaml:"model_calls" flow:"min1" doc:"Model calls; 100 if left out"`
+	ToolCalls  int64            `yaml:"tool_calls" flow:"min1" doc:"Tool calls; 200 if left out"`
+	Tokens     int64            `yaml:"tokens" flow:"min1" doc:"Tokens in and out; unlimited if left out"`
+	Cost       float64          `yaml:"cost" doc:"Cost in the currency of the prices; unlimited if left out"`
+	Time       machine.Duration `yaml:"time" doc:"Active time, waiting not counted; 1h if left out"`
+}
+
+type defaultsDecl struct {
+	Transitions machine.Ordered[[]lineDecl] `yaml:"transitions" flow:"one" doc:"Lines for states that have the outcome and no own line for it"`
+}
+
+// lineDecl is one line of a transition.
+type lineDecl struct {
+	When machine.Expr                  `yaml:"when" doc:"Expression: the line is taken where it holds"`
+	To   machine.StateRef              `yaml:"to" flow:"required,scalar" doc:"The next state"`
+	Set  machine.Ordered[machine.Tree] `yaml:"set" flow:"write" doc:"Variables to write, in this order; null unsets one"`
+	Say  machine.Text                  `yaml:"say" doc:"What the human is told"`
+	At   spot
+}
+
+type interruptDecl struct {
+	Keywords []machine.Keyword             `yaml:"keywords" doc:"Words or phrases that leave the question"`
+	Patterns []machine.Pattern             `yaml:"patterns" doc:"Regular expressions that leave the question"`
+	To       machine.StateRef              `yaml:"to" flow:"required" doc:"The next state"`
+	Set      machine.Ordered[machine.Tree] `yaml:"set" flow:"write" doc:"Variables to write, in this order; null unsets one"`
+	Say      machine.Text                  `yaml:"say" doc:"What the human is told"`
+	At       spot
+}
+
+type stateDecl struct {
+	Handler      string                      `yaml:"handler" flow:"required" doc:"What does the state's work"`
+	Description  string                      `yaml:"description" doc:"What the state is for"`
+	Instructions machine.Text                `yaml:"instructions" flow:"prompt" doc:"System text of this state, after the flow's"`
+	View         viewDecl                    `yaml:"view" doc:"What a model call of the state sees"`
+	Tools        []machine.ToolRef           `yaml:"tools" doc:"Tools that the handler may choose from"`
+	Model        string                      `yaml:"model" doc:"Name of a model, or none"`
+	Limits       stateLimitsDecl             `yaml:"limits" doc:"What the state may use"`
+	Transitions  machine.Ordered[[]lineDecl] `yaml:"transitions" flow:"one" doc:"Outcome to state, or to {to, set, say}, or to a list of {when, to, set, say} whose last has no when; else takes all other outcomes"`
+	With         machine.HandlerConfig       // the handler's own keys
+	At           spot
+}
+
+type viewDecl struct {
+	Vars     []machine.VarRef `yaml:"vars" doc:"Inputs and variables"`
+	Messages messagesDecl     `yaml:"messages" doc:"Which messages: none, own, all, or {states, last}; own if left out"`
+	Attempts bool             `yaml:"attempts" doc:"Whether what was tried before in this state is shown"`
+}
+
+type messagesDecl struct {
+	Mode   string             `yaml:"-" flow:"scalar,enum:none|own|all"`
+	States []machine.StateRef `yaml:"states" doc:"Messages of these states and of this step; all states if left out"`
+	Last   int64              `yaml:"last" flow:"min1" doc:"At most so many, the newest"`
+	At     spot
+}
+
+type stateLimitsDecl struct {
+	Visits int64            `yaml:"visits" flow:"min1" doc:"Entries in one run; 25 if left out"`
+	Turns  int64            `yaml:"turns" flow:"min1" doc:"Questions or model turns of one step; 8 if left out"`
+	Time   machine.Duration `yaml:"time" doc:"Active time of one step; unlimited if left out"`
+}
+
+// ModelKind says what a model provider is to the compiler.
+type ModelKind struct {
+	Doc    string     // one line
+	Config func() any // a pointer to a fresh, zero config struct, decoded like a handler's
+}
+
+// Catalog is what flows are made of, by the names that they use. The maps must not change while it is in use.
+type Catalog struct {
+	Handlers   map[string]func() machine.HandlerSpec
+	ToolKinds  map[string]machine.ToolKind
+	ModelKinds map[string]ModelKind
+}
+
+// fileShape puts the catalog's own keys into the shape of the file.
+func fileShape(cat Catalog) *shape {
+	s := &shapes{byType: map[reflect.Type]*shape{}}
+	root := s.of(typeOf[flowFile](), "flow")
+	state, tool, model := s.of(typeOf[stateDecl](), ""), s.of(typeOf[toolDecl](), ""), s.of(typeOf[modelDecl](), "")
+
+	state.pick = &variant{by: "handler", under: "with", what: "handler", rule: ruleUnknownHandler,
+		name: indexOf[stateDecl]("Handler"), config: indexOf[stateDecl]("With")}
+	for _, name := range machine.SortedNames(cat.Handlers) {
+		spec := cat.Handlers[name]()
+		state.pick.add(s, name, spec.Doc, func() any { return cat.Handlers[name]().With })
+	}
+	tool.pick = &variant{what: "tool", name: indexOf[toolDecl]("Kind"), config: indexOf[toolDecl]("Config")}
+	for _, name := range machine.SortedNames(cat.ToolKinds) {
+		kind := cat.ToolKinds[name]
+		tool.pick.add(s, name, kind.Doc, func() any { return kind.Config() })
+	}
+	model.pick = &variant{by: "provider", what: "model provider", rule: ruleUnknownModel,
+		name: indexOf[modelDecl]("Provider"), config: indexOf[modelDecl]("Config")}
+	for _, name := range machine.SortedNames(cat.ModelKinds) {
+		kind := cat.ModelKinds[name]
+		model.pick.add(s, name, kind.Doc, kind.Config)
+	}
+	return root
+}
+
+func (v *variant) add(s *shapes, name, doc string, fresh func() any) {
+	v.cases = append(v.cases, &variantCase{name: name, doc: doc, make: fresh, shape: s.of(reflect.TypeOf(fresh()), name)})
+}
+
+func indexOf[T any](name string) []int {
+	f, _ := reflect.TypeFor[T]().FieldByName(name)
+	return f.Index
+}

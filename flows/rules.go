@@ -1,0 +1,95 @@
+package flows
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Rule is one thing that is checked, with what `explain` says about it.
+type Rule struct {
+	ID       string
+	Severity Severity
+	Title    string
+	Doc      string // why it is wrong, and what to do
+	Wrong    string // a flow that breaks this rule and no other
+	Right    string // the same flow, mended
+	// Lint is a rule that judges a flow which could run. A stored run is resumed in spite of it, so that a rule that is
+	// added later never strands one.
+	Lint bool
+}
+
+// Rules gives all rules, sorted by group. The slice is the caller's.
+func Rules() []Rule {
+	return slices.Concat(yamlRules, shapeRules, nameRules, valueRules, graphRules, adviceRules)
+}
+
+// The ids of the rules, as they stand in brackets behind a message.
+const (
+	ruleSyntax         = "yaml-syntax"
+	ruleEmptyFile      = "empty-file"
+	ruleSecondDocument = "second-document"
+	ruleDuplicateKey   = "duplicate-key"
+	ruleNullKey        = "null-key"
+	ruleKeyType        = "key-type"
+	ruleAlias          = "alias"
+	ruleNumber         = "number"
+	ruleYesNo          = "yes-no"
+	ruleTag            = "tag"
+	ruleCut            = "cut-value"
+
+	ruleUnknownKey  = "unknown-key"
+	ruleMissingKey  = "missing-key"
+	ruleNoValue     = "no-value"
+	ruleWrongType   = "wrong-type"
+	ruleVersion     = "version"
+	ruleToolKind    = "tool-kind"
+	ruleWithInvalid = "with-invalid"
+
+	ruleUnknownHandler  = "unknown-handler"
+	ruleUnknownState    = "unknown-state"
+	ruleUnknownVariable = "unknown-variable"
+	ruleUnknownTool     = "unknown-tool"
+	ruleUnknownModel    = "unknown-model"
+	ruleUnknownWord     = "unknown-word"
+	ruleBadName         = "bad-name"
+	ruleReservedName    = "reserved-name"
+	ruleNameClash       = "name-clash"
+	ruleReadOnly        = "read-only"
+
+	ruleBadSchema  = "bad-schema"
+	ruleBadPattern = "bad-pattern"
+	ruleBadValue   = "bad-value"
+	ruleCannotHold = "cannot-hold"
+
+	ruleMissingRoute   = "missing-route"
+	ruleUnknownOutcome = "unknown-outcome"
+	ruleUnusedDefault  = "unused-default"
+	ruleGuardOrder     = "guard-order"
+	ruleUnreachable    = "unreachable"
+	ruleDeadEnd        = "dead-end"
+
+	ruleOpenObject     = "open-object"
+	ruleManyTools      = "many-tools"
+	ruleTooManyTools   = "too-many-tools"
+	ruleUnusedVariable = "unused-variable"
+	ruleUnusedTool     = "unused-tool"
+)
+
+// problem makes a finding that keeps the flow from running.
+func problem(rule, format string, args ...any) Finding {
+	return Finding{Rule: rule, Severity: SeverityError, Message: fmt.Sprintf(format, args...)}
+}
+
+// advice makes a finding that does not.
+func advice(rule, format string, args ...any) Finding {
+	return Finding{Rule: rule, Severity: SeverityWarning, Message: fmt.Sprintf(format, args...)}
+}
+
+// structural drops the findings of lint rules.
+func structural(found []Finding) []Finding {
+	lint := map[string]bool{}
+	for _, r := range Rules() {
+		lint[r.ID] = r.Lint
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return lint[f.Rule] })
+}
