@@ -1,0 +1,120 @@
+package builtin
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"flowctl/engine/tool"
+	"flowctl/flows/machine"
+	"flowctl/flows/spell"
+)
+
+var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// Kind makes the builtin tools. It is safe for concurrent use.
+type Kind struct {
+	// Now is the clock of current_time. Defaults to time.Now; set it before the first call.
+	Now func() time.Time
+
+	more map[string]tool.Function
+}
+
+var _ tool.Kind = (*Kind)(nil)
+
+// New makes the kind, with more functions than the ones that it brings. It panics when a function has no proper name, the
+// name of another one or nothing to run, since that is a mistake in the program.
+func New(more ...tool.Function) *Kind {
+	k := &Kind{Now: time.Now, more: map[string]tool.Function{}}
+	own := k.functions(folder{})
+	for _, f := range more {
+		_, taken := own[f.Name]
+		_, twice := k.more[f.Name]
+		switch {
+		case !nameRule.MatchString(f.Name):
+			panic(fmt.Sprintf("builtin %q: a name is lower-case letters, digits and _, as in lookup_order", f.Name))
+		case taken || twice:
+			panic(fmt.Sprintf("builtin %s: there is one of that name", f.Name))
+		case f.Run == nil:
+			panic(fmt.Sprintf("builtin %s: it has nothing to run", f.Name))
+		}
+		k.more[f.Name] = f
+	}
+	return k
+}
+
+// functions gives all functions by name; those for files work in dir.
+func (k *Kind) functions(dir folder) map[string]tool.Function {
+	all := map[string]tool.Function{}
+	for name, f := range k.more {
+		all[name] = f
+	}
+	for _, f := range append(dir.functions(), calculator(), currentTime(k)) {
+		all[f.Name] = f
+	}
+	return all
+}
+
+// Spec says how `builtin: {…}` is decoded.
+func (k *Kind) Spec() machine.ToolKind {
+	return machine.ToolKind{
+		Doc:    "a tool that comes with flowctl, or a Go function of the program",
+		Config: func() machine.ToolConfig { return &Config{kind: k} },
+	}
+}
+
+// Config is the kind's part of a declaration.
+type Config struct {
+	Name string `yaml:"name" flow:"required" doc:"read_file, write_file, list_dir, calculator, current_time, or a Go function of the program"`
+	Root string `yaml:"root" doc:"folder that file tools work in, relative to the flow file; the flow's folder if left out"`
+
+	kind *Kind
+}
+
+// Uses gives what the function says about itself.
+func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
+	all := c.kind.functions(folder{})
+	f, ok := all[c.Name]
+	if !ok {
+		names := machine.SortedNames(all)
+		return machine.ToolUses{Problems: []machine.ConfigProblem{{
+			Path: "name", Message: fmt.Sprintf("there is no builtin %q; there are %s", c.Name, strings.Join(names, ", ")),
+			Suggestion: spell.Nearest(c.Name, names),
+		}}}
+	}
+	uses := machine.ToolUses{Description: f.Description, Effect: f.Effect, Parameters: f.Parameters, Result: f.Result}
+	if c.Root != "" && !forFiles(c.Name) {
+		uses.Problems = append(uses.Problems, machine.ConfigProblem{
+			Path: "root", Message: fmt.Sprintf("%s works on no files; remove root", c.Name),
+		})
+	}
+	if scope.Effect == machine.EffectRead && f.Effect != machine.EffectRead {
+		uses.Problems = append(uses.Problems, machine.ConfigProblem{
+			Path: "name", Message: fmt.Sprintf("%s changes something, so the tool's effect cannot be read; leave it out, or write %s",
+				c.Name, f.Effect),
+		})
+	}
+	return uses
+}
+
+// New makes the tool of one declaration.
+func (k *Kind) New(spec machine.ToolSpec, env tool.Env) (tool.Tool, error) {
+	config, ok := spec.Config.(*Config)
+	if !ok {
+		return tool.Tool{}, fmt.Errorf("the tool %s is not of the kind builtin", spec.Name)
+	}
+	root := config.Root
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(env.Dir, root)
+	}
+	f, ok := k.functions(folder{path: root, flow: env.Dir})[config.Name]
+	if !ok {
+		return tool.Tool{}, fmt.Errorf("the tool %s: there is no builtin %s", spec.Name, config.Name)
+	}
+	return tool.Tool{Spec: spec, Run: f.Run}, nil
+}
+
+// Close does nothing: builtin tools keep nothing open between calls.
+func (k *Kind) Close() error { return nil }
