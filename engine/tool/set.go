@@ -31,7 +31,7 @@ func NewSet(tools map[string]Tool, names []string) (*Set, error) {
 		}
 		s.tools[name] = t
 		s.names = append(s.names, name)
-		s.open[name] = takesMore(t.Spec.Parameters)
+		s.open[name] = TakesMore(t.Spec.Parameters)
 	}
 	return s, nil
 }
@@ -227,9 +227,9 @@ func noParameter(name string, names []string) string {
 	return msg + ", it takes " + strings.Join(sorted, ", ")
 }
 
-// takesMore says whether a schema allows properties that it does not name. JSON Schema allows them wherever it does not
+// TakesMore says whether a schema allows properties that it does not name. JSON Schema allows them wherever it does not
 // say otherwise; for a tool, only a schema that asks for more or that is put together of parts does.
-func takesMore(parameters machine.Schema) bool {
+func TakesMore(parameters machine.Schema) bool {
 	if parameters == nil {
 		return false
 	}

@@ -1,0 +1,325 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"flowctl/engine/history"
+	"flowctl/flows/machine"
+	"flowctl/flows/match"
+	"flowctl/flows/schema"
+	"flowctl/store"
+)
+
+// Reply is an answer to a pending question.
+type Reply struct {
+	Ask      string        // the question's id, see Snapshot.Pending
+	Yes      *bool         // of a confirmation or an approval
+	Text     string        // as the human wrote it; beside a no, the reason
+	Value    machine.Value // given as a value instead of text, if HasValue
+	HasValue bool
+	Verdict  history.Verdict // of a doubt; Value is the result then
+	By       history.By      // "" is a person
+}
+
+// Answer records the answer to a pending question; Advance then goes on with the run, which belongs to this engine until
+// then. Answers that do not fit are a *UsageError: nothing is recorded and the question stays pending. So is a question
+// that never was. ErrNotPending: it was answered, or has expired. ErrBusy, ErrFinished, ErrUnknownRun, ErrStore as usual.
+func (e *Engine) Answer(ctx context.Context, run string, r Reply) error {
+	s, h, err := e.grab(ctx, run)
+	if err != nil {
+		return err
+	}
+	if h != nil {
+		e.drop(s)
+		return usagef(h.stop.Hint, "%s", h.stop.Message)
+	}
+	ev, err := s.answer(ctx, r)
+	if err != nil {
+		e.drop(s)
+		return err
+	}
+	if _, err := e.commitSurely(ctx, s, change{events: []history.Event{ev}}); err != nil {
+		e.drop(s)
+		return storeError(err)
+	}
+	s.asleep = s.asleep && s.head.Status != store.Running
+	e.park(s)
+	return nil
+}
+
+// answer makes the event of a reply.
+func (s *session) answer(ctx context.Context, r Reply) (history.Event, error) {
+	q, ok := s.head.Question(r.Ask)
+	if !ok {
+		return history.Event{}, s.notPending(ctx, r.Ask)
+	}
+	if q.Due != nil && !s.eng.now().Before(*q.Due) {
+		return history.Event{}, fmt.Errorf("%w: %s expired at %s; go on with: flowctl resume %s", ErrNotPending, q.ID,
+			q.Due.Format("2006-01-02T15:04:05Z"), s.id)
+	}
+	if r.By == "" {
+		r.By = history.ByPerson
+	}
+	if q.Kind == history.KindInDoubt {
+		return s.resolveDoubt(q, r)
+	}
+	if r.Verdict != "" {
+		return history.Event{}, usagef("--done, --not-done and --give-up are for questions of kind in_doubt",
+			"question %s is of kind %s", q.ID, q.Kind)
+	}
+	v, err := machine.Normalize(r.Value)
+	if err != nil {
+		return history.Event{}, usagef("give JSON", "the answer cannot be stored: %v", err)
+	}
+	r.Value = v
+	d, err := s.fit(q, r)
+	if err != nil {
+		return history.Event{}, err
+	}
+	d.By = r.By
+	return history.Event{Key: q.ID, Data: d}, nil
+}
+
+// notPending tells a question that was answered from one that never was.
+func (s *session) notPending(ctx context.Context, ask string) error {
+	rows, err := s.eng.cfg.Store.Events(ctx, s.id, 0, 0)
+	if err != nil {
+		return readError(ctx, err)
+	}
+	for _, row := range rows {
+		if row.Key == ask && row.Type == string(history.TypeAsked) {
+			return fmt.Errorf("%w: %s of run %s", ErrNotPending, ask, s.id)
+		}
+	}
+	hint := "nothing is asked now"
+	if len(s.head.Pending) > 0 {
+		ids := make([]string, len(s.head.Pending))
+		for i, q := range s.head.Pending {
+			ids[i] = q.ID
+		}
+		hint = "asked now: " + strings.Join(ids, ", ")
+	}
+	return usagef(hint, "run %s has no question %s", s.id, ask)
+}
+
+func (s *session) resolveDoubt(q history.Question, r Reply) (history.Event, error) {
+	switch r.Verdict {
+	case history.Done, history.NotDone, history.GiveUp:
+	default:
+		return history.Event{}, usagef("say --done (with --json RESULT if it gave one), --not-done or --give-up",
+			"question %s asks whether %s happened", q.ID, q.Tool)
+	}
+	d := &history.DoubtResolved{Verdict: r.Verdict, By: r.By}
+	if r.HasValue {
+		if r.Verdict != history.Done {
+			return history.Event{}, usagef("give a result with --done only", "a call that was not done has no result")
+		}
+		v, err := machine.Normalize(r.Value)
+		if err != nil {
+			return history.Event{}, usagef("give JSON", "the result of %s cannot be stored: %v", q.Tool, err)
+		}
+		d.Value = v
+	}
+	return history.Event{Key: q.ID, Data: d}, nil
+}
+
+// fit makes a reply into the answer of a question, or says what does not fit.
+func (s *session) fit(q history.Question, r Reply) (*history.Answered, error) {
+	switch {
+	case q.Kind == history.KindConfirm || q.Kind == history.KindApproval:
+		return s.fitYesNo(q, r)
+	case r.Yes != nil:
+		return nil, usagef("answer with a value", "question %s does not ask for yes or no", q.ID)
+	}
+	if text, ok := r.words(); ok && q.Free {
+		if name := s.interrupt(text); name != "" {
+			return &history.Answered{Value: text, Text: text, Interrupt: name}, nil
+		}
+	}
+	if len(q.Choices) > 0 {
+		return fitChoice(q, r)
+	}
+	v, err := fitSchema(q.ID, q.Schema, r)
+	if err != nil {
+		return nil, err
+	}
+	return &history.Answered{Value: v, Text: saidAs(r, v)}, nil
+}
+
+func saidAs(r Reply, v machine.Value) string {
+	if r.HasValue {
+		return machine.FormatValue(v)
+	}
+	return r.Text
+}
+
+// words gives a reply that is text, however it was given.
+func (r Reply) words() (string, bool) {
+	if !r.HasValue {
+		return r.Text, true
+	}
+	text, ok := r.Value.(string)
+	return text, ok
+}
+
+// fitYesNo reads a yes or no: as such, as true or false, or in words. What stands beside a no is its reason.
+func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, error) {
+	a := &history.Answered{Text: r.Text}
+	switch flag, isBool := r.Value.(bool); {
+	case r.Yes != nil:
+		a.Value = *r.Yes
+		if *r.Yes && r.Text != "" {
+			return nil, usagef("leave it out", "a yes takes no value")
+		}
+	case r.HasValue && isBool:
+		a.Value = flag
+	default:
+		text, _ := r.words()
+		yes, ok := yesNo(text, s.m.Language)
+		if !ok {
+			return nil, usagef("answer --yes, or --no with a reason", "%q is neither yes nor no", machine.FormatValue(r.said()))
+		}
+		a.Value, a.Text = yes, text
+	}
+	if q.Kind != history.KindConfirm {
+		return a, nil
+	}
+	if a.Text == "" {
+		a.Text = yesNoWord(a.Value == true, s.m.Language)
+	}
+	if a.Value != true {
+		a.Interrupt = s.interrupt(a.Text)
+	}
+	return a, nil
+}
+
+// said is what was given, for messages.
+func (r Reply) said() machine.Value {
+	if r.HasValue {
+		return r.Value
+	}
+	return r.Text
+}
+
+// yesNo reads a text that says yes or no, and not both.
+func yesNo(text, language string) (yes, ok bool) {
+	for _, found := range match.Booleans(text, language) {
+		said := found.Value == true
+		if ok && said != yes {
+			return false, false
+		}
+		yes, ok = said, true
+	}
+	return yes, ok
+}
+
+func yesNoWord(yes bool, language string) string {
+	switch {
+	case language == "zh" && yes:
+		return "是"
+	case language == "zh":
+		return "否"
+	case yes:
+		return "yes"
+	}
+	return "no"
+}
+
+// interrupt gives the name of the flow's first interrupt that a free answer hits.
+func (s *session) interrupt(text string) string {
+	for _, in := range s.m.Interrupts {
+		for _, rule := range in.Value.Match {
+			if len(rule.Find(text)) > 0 {
+				return in.Name
+			}
+		}
+	}
+	return ""
+}
+
+// fitChoice finds the choice that a reply names: by its name, its label, or its number in the list. Behind the name of a
+// choice that takes a value the value may follow.
+func fitChoice(q history.Question, r Reply) (*history.Answered, error) {
+	text := strings.TrimSpace(machine.FormatValue(r.said()))
+	names := make([]string, len(q.Choices))
+	for i, c := range q.Choices {
+		names[i] = c.Name
+	}
+	same := []func(i int, c history.Choice) bool{
+		func(_ int, c history.Choice) bool { return strings.EqualFold(text, c.Name) },
+		func(_ int, c history.Choice) bool { return strings.EqualFold(text, c.Label) },
+		func(i int, _ history.Choice) bool { return text == strconv.Itoa(i+1) },
+	}
+	for _, names := range same {
+		for i, c := range q.Choices {
+			if names(i, c) {
+				return &history.Answered{Choice: c.Name, Text: c.Label}, nil
+			}
+		}
+	}
+	for _, c := range q.Choices {
+		if word, rest, ok := strings.Cut(text, " "); ok && c.Schema != nil && strings.EqualFold(word, c.Name) {
+			v, err := fitSchema(q.ID, c.Schema, Reply{Text: strings.TrimSpace(rest)})
+			if err != nil {
+				return nil, err
+			}
+			return &history.Answered{Value: v, Choice: c.Name, Text: text}, nil
+		}
+	}
+	return nil, usagef("choose one of: "+strings.Join(names, ", "), "%q is no choice of question %s", text, q.ID)
+}
+
+// fitSchema reads an answer by the schema of its question.
+func fitSchema(ask string, of machine.Value, r Reply) (machine.Value, error) {
+	data, err := machine.EncodeValue(of)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := schema.Compile(data)
+	if err != nil {
+		return nil, usagef("", "the schema of question %s cannot be read: %v", ask, err)
+	}
+	v := r.Value
+	if !r.HasValue {
+		if v, err = ParseText(r.Text, compiled.Info()); err != nil {
+			return nil, usagef("", "question %s: %v", ask, err)
+		}
+	}
+	v = compiled.Coerce(v)
+	if err := compiled.Check(v); err != nil {
+		return nil, usagef("", "question %s: %v", ask, err)
+	}
+	return v, nil
+}
+
+// ParseText reads a text as a value of a schema: a schema that allows a string takes it as it is; objects, lists,
+// numbers, true and false are read as JSON.
+func ParseText(text string, info machine.SchemaInfo) (machine.Value, error) {
+	if info.Allows("string") && len(info.Types) > 0 || len(info.Types) == 0 && len(info.Enum) == 0 {
+		return text, nil
+	}
+	for _, word := range info.Enum {
+		if word == machine.Value(text) {
+			return text, nil
+		}
+	}
+	v, err := machine.DecodeValue([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("expected %s, got %q", wanted(info), text)
+	}
+	return v, nil
+}
+
+func wanted(info machine.SchemaInfo) string {
+	if len(info.Enum) > 0 {
+		words := make([]string, len(info.Enum))
+		for i, w := range info.Enum {
+			words[i] = machine.FormatValue(w)
+		}
+		return "one of " + strings.Join(words, ", ")
+	}
+	return strings.Join(info.Types, " or ")
+}

@@ -1,0 +1,546 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"flowctl/engine/history"
+	"flowctl/engine/tool"
+	"flowctl/flows/machine"
+)
+
+// Call is one tool call that a handler asks for.
+type Call struct {
+	Tool string
+
+	// Args are the arguments: a machine.Values, nil for none, or a json.RawMessage with what a model wrote.
+	Args any
+
+	// Direct says that the flow itself makes the call, not a model: a result that is unknown then follows the tool's
+	// in_doubt instead of being handed to the handler.
+	Direct bool
+}
+
+// CheckCall says whether another state could make a call: its arguments as they would be run, or the refusal.
+func (st *Step) CheckCall(state string, call Call) (machine.Values, *tool.Result) {
+	other, ok := st.s.m.State(state)
+	if !ok {
+		return nil, refusedResult("there is no state %s", state)
+	}
+	set, err := tool.NewSet(st.s.tools, other.Tools)
+	if err != nil {
+		return nil, refusedResult("%v", err)
+	}
+	p, refusal := prepare(set, call)
+	return p.Values, refusal
+}
+
+// Call makes a batch of tool calls and gives their results in call order, one for each, whatever happens to the others.
+// Approvals and questions about writes whose result is unknown are asked inside: then Call returns an error, the handler
+// returns with it, and is called again when the answers are there.
+func (st *Step) Call(calls ...Call) ([]tool.Result, error) {
+	past, key, err := st.begin()
+	if err != nil {
+		return nil, err
+	}
+	b := st.newBatch(key, calls)
+	if err := b.recall(past); err != nil {
+		return nil, err
+	}
+	for !b.complete() {
+		if err := b.work(); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]tool.Result, len(b.calls))
+	for i, c := range b.calls {
+		results[i] = *c.result
+		if c.result.Status == tool.Unknown {
+			st.unknown = append(st.unknown, c.same())
+		}
+	}
+	return results, nil
+}
+
+func prepare(set *tool.Set, call Call) (tool.Prepared, *tool.Result) {
+	switch args := call.Args.(type) {
+	case json.RawMessage:
+		return set.Prepare(call.Tool, args)
+	case machine.Values:
+		return set.PrepareValues(call.Tool, args)
+	case nil:
+		return set.PrepareValues(call.Tool, nil)
+	}
+	return tool.Prepared{}, refusedResult("the arguments of %s must be an object, not %s", call.Tool,
+		machine.FormatValue(call.Args))
+}
+
+func refusedResult(format string, args ...any) *tool.Result {
+	return &tool.Result{Status: tool.Refused, Problem: machine.Problem{Kind: string(tool.Refused),
+		Message: fmt.Sprintf(format, args...)}}
+}
+
+// batch is one Call effect: the calls with what is recorded of each.
+type batch struct {
+	st    *Step
+	key   string
+	calls []*batchCall
+	mu    sync.Mutex // held while a call's goroutine commits
+}
+
+// batchCall is one call of a batch. Its fields follow the call's events.
+type batchCall struct {
+	Call
+	key      string
+	prepared tool.Prepared
+	refusal  *tool.Result // by the check of its arguments
+	settled  *tool.Result // known without a run, and not recorded yet: denied, or a human said how it ended
+	result   *tool.Result // once it is recorded
+	started  int          // how often it was started
+	open     bool         // started, or answered "not done" and not yet started again: only started counts
+	tries    int          // how often it ran in this process with an unknown end
+	doubts   int          // how often a human was asked whether it happened
+	pending  bool         // a question about it is open
+	approved *history.Answered
+	redo     bool            // a human said that it did not happen
+	failed   machine.Problem // of the newest failed attempt
+}
+
+func (st *Step) newBatch(key string, calls []Call) *batch {
+	b := &batch{st: st, key: key}
+	for i, call := range calls {
+		call.Tool, call.Args = st.s.eng.cfg.Secrets.Text(call.Tool), st.s.clean(call.Args)
+		c := &batchCall{Call: call, key: key}
+		if len(calls) > 1 {
+			c.key = fmt.Sprintf("%s.%d", key, i)
+		}
+		c.prepared, c.refusal = prepare(st.set, call)
+		b.calls = append(b.calls, c)
+	}
+	return b
+}
+
+// clean takes secrets out of arguments, as storing them will: what is checked, approved, recorded and run is one value.
+func (s *session) clean(args any) any {
+	switch x := args.(type) {
+	case machine.Values:
+		if clean, ok := s.eng.cfg.Secrets.Value(x).(machine.Values); ok {
+			return clean
+		}
+	case json.RawMessage:
+		return json.RawMessage(s.eng.cfg.Secrets.JSON(x))
+	}
+	return args
+}
+
+// args are the arguments as they are recorded: as checked, or as given where the check refused them.
+func (c *batchCall) args() machine.Value {
+	if c.refusal == nil {
+		return c.prepared.Values
+	}
+	switch args := c.Args.(type) {
+	case machine.Values:
+		return args
+	case json.RawMessage:
+		if v, err := machine.DecodeValue(args); err == nil {
+			return v
+		}
+		return string(args)
+	}
+	return nil
+}
+
+// same is equal for calls of the same tool with the same arguments.
+func (c *batchCall) same() string { return c.Tool + string(c.prepared.Args) }
+
+func (c *batchCall) effect() machine.Effect { return c.prepared.Tool.Spec.Effect }
+
+// recall takes over what is recorded of the batch. The record must be of the same calls.
+func (b *batch) recall(past []history.Event) error {
+	for _, ev := range past {
+		c := b.of(ev.Key)
+		if c == nil || !c.recall(ev) {
+			return b.st.diverged(b.key, "called "+b.describe(), ev)
+		}
+	}
+	return nil
+}
+
+// of finds the call that an event belongs to: its key is the call's own or one nested in it.
+func (b *batch) of(key string) *batchCall {
+	for _, c := range b.calls {
+		if rest, ok := strings.CutPrefix(key, c.key); ok && (rest == "" || rest[0] == '/') {
+			return c
+		}
+	}
+	return nil
+}
+
+func (b *batch) describe() string {
+	if len(b.calls) == 1 {
+		return b.calls[0].Tool
+	}
+	return fmt.Sprintf("%d tools", len(b.calls))
+}
+
+// recall follows one event of the call; it is false when the event is of another call than this.
+func (c *batchCall) recall(ev history.Event) bool {
+	switch d := ev.Data.(type) {
+	case *history.ToolStarted:
+		c.started++
+		c.open, c.redo = true, false
+		return d.Tool == c.Tool && machine.EqualValues(machine.Value(d.Args), c.args())
+	case *history.ToolFinished:
+		c.result, c.open = &d.Result, false
+		return d.Tool == c.Tool && machine.EqualValues(d.Args, c.args())
+	case *history.Asked:
+		c.pending = true
+		if d.Kind == history.KindInDoubt {
+			c.doubts++
+		}
+		return (d.Kind == history.KindInDoubt || d.Kind == history.KindApproval) && d.Tool == c.Tool &&
+			machine.EqualValues(d.Args, c.args())
+	case *history.Answered:
+		c.pending, c.approved = false, d
+	case *history.DoubtResolved:
+		c.pending = false
+		c.resolve(d)
+	case *history.AttemptFailed:
+		c.failed = d.Problem
+		c.open = c.open && !d.NotDone
+	default:
+		return false
+	}
+	return true
+}
+
+// resolve follows a human's word on a write whose result was unknown. The result itself is recorded next.
+func (c *batchCall) resolve(d *history.DoubtResolved) {
+	switch d.Verdict {
+	case history.NotDone:
+		c.open, c.redo = false, true
+	case history.Done:
+		c.settled = &tool.Result{Status: tool.OK, Value: d.Value}
+	case history.GiveUp:
+		c.settled = unknownResult(c.Tool)
+	}
+}
+
+func unknownResult(name string) *tool.Result {
+	return &tool.Result{Status: tool.Unknown, Problem: machine.Problem{Kind: string(tool.Unknown),
+		Message: "nobody knows whether " + name + " happened"}}
+}
+
+func (b *batch) complete() bool {
+	for _, c := range b.calls {
+		if c.result == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// work brings the batch on: it settles what needs no run, runs the reads that nothing waits for, asks what has to be
+// asked before the first write, and runs the rest.
+func (b *batch) work() error {
+	st := b.st
+	if h := st.goLive(); h != nil {
+		return st.kill(h)
+	}
+	if err := st.check(); err != nil {
+		return err
+	}
+	if err := b.settle(); err != nil {
+		return err
+	}
+	questions, waiting, err := b.questions()
+	if err != nil {
+		return err
+	}
+	if len(questions) > 0 || waiting {
+		if err := b.run(b.readable(questions)); err != nil {
+			return err
+		}
+		return st.suspend(questions...)
+	}
+	return b.run(b.open())
+}
+
+// open gives the calls that have no result.
+func (b *batch) open() []*batchCall {
+	var open []*batchCall
+	for _, c := range b.calls {
+		if c.result == nil {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// readable gives the reads that may run while a human is asked: those that nobody is asked about, and that have no write
+// before them whose result they might be meant to see.
+func (b *batch) readable(questions []history.Event) []*batchCall {
+	asked := map[*batchCall]bool{}
+	for _, q := range questions {
+		asked[b.of(q.Key)] = true
+	}
+	var reads []*batchCall
+	for _, c := range b.open() {
+		if !c.prepared.Read() {
+			break
+		}
+		if !c.pending && !asked[c] {
+			reads = append(reads, c)
+		}
+	}
+	return reads
+}
+
+// settle records the results that need no run: refused arguments, denied approvals, resolved doubts.
+func (b *batch) settle() error {
+	var events []history.Event
+	for _, c := range b.open() {
+		switch {
+		case c.pending:
+			continue
+		case c.refusal != nil:
+			c.settled = c.refusal
+		case c.settled != nil:
+		case c.approved != nil && c.approved.Value != true:
+			c.settled = deniedResult(c.Tool, c.approved.Text)
+		case c.doubtful(b.st.unknown) && c.prepared.Tool.Spec.InDoubt == machine.InDoubtFail:
+			c.settled = unknownResult(c.Tool)
+		}
+		if c.settled != nil {
+			events = append(events, c.finished(*c.settled, 0))
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return b.record(events...)
+}
+
+// record commits events of the batch and follows them as they are stored.
+func (b *batch) record(events ...history.Event) error {
+	stored, err := b.st.write(change{events: events})
+	if err != nil {
+		return err
+	}
+	for _, ev := range stored {
+		if c := b.of(ev.Key); c != nil {
+			c.recall(ev)
+		}
+	}
+	return nil
+}
+
+func deniedResult(name, reason string) *tool.Result {
+	msg := "a human did not approve " + name
+	if reason != "" {
+		msg += ": " + reason
+	}
+	return &tool.Result{Status: tool.Refused, Problem: machine.Problem{Kind: "denied", Message: msg}}
+}
+
+// doubtful says whether the call may have happened already: a write that was started and has no result, or one equal to
+// a call whose result is unknown in this step.
+func (c *batchCall) doubtful(unknown []string) bool {
+	switch {
+	case c.redo || c.effect() != machine.EffectWrite:
+		return false
+	case c.open:
+		return true
+	}
+	return !c.Direct && slices.Contains(unknown, c.same())
+}
+
+// questions gives what has to be asked; waiting says that something is asked already.
+func (b *batch) questions() (questions []history.Event, waiting bool, err error) {
+	for _, c := range b.open() {
+		if c.pending {
+			waiting = true
+			continue
+		}
+		if c.doubtful(b.st.unknown) && c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry {
+			questions = append(questions, c.doubt())
+			continue
+		}
+		needed, err := b.needsApproval(c)
+		if err != nil {
+			return nil, false, err
+		}
+		if !needed {
+			continue
+		}
+		asked := c.approval()
+		if !b.st.snap.Now.Env.ApproveAll {
+			questions = append(questions, asked)
+			continue
+		}
+		yes := history.Event{Key: asked.Key, Data: &history.Answered{Value: true, By: history.ByFlag}}
+		if err := b.record(asked, yes); err != nil {
+			return nil, false, err
+		}
+	}
+	return questions, waiting, nil
+}
+
+func (b *batch) needsApproval(c *batchCall) (bool, error) {
+	a := c.prepared.Tool.Spec.Approval
+	if c.approved != nil || c.started > 0 || !a.Required && a.When == nil {
+		return false, nil
+	}
+	if a.When == nil {
+		return true, nil
+	}
+	facts := b.st.facts()
+	facts.Args = c.prepared.Values
+	v, err := a.When.Eval(facts)
+	if err != nil {
+		return false, b.st.expressionFailed(err)
+	}
+	return v == true, nil
+}
+
+func (c *batchCall) approval() history.Event {
+	return history.Event{Key: c.key + "/approval", Data: &history.Asked{Kind: history.KindApproval,
+		Question: fmt.Sprintf("Approve %s %s?", c.Tool, c.prepared.Args),
+		Schema:   machine.Values{"type": "boolean"}, Tool: c.Tool, Args: c.prepared.Values}}
+}
+
+func (c *batchCall) doubt() history.Event {
+	key := c.key + "/in_doubt"
+	if c.doubts > 0 {
+		key = fmt.Sprintf("%s%d", key, c.doubts+1)
+	}
+	return history.Event{Key: key, Data: &history.Asked{Kind: history.KindInDoubt,
+		Question: fmt.Sprintf("%s %s was started, and nobody knows whether it happened. Did it?", c.Tool, c.prepared.Args),
+		Schema:   machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}}, Tool: c.Tool, Args: c.prepared.Values}}
+}
+
+// finished is the event of a result.
+func (c *batchCall) finished(r tool.Result, ms int64) history.Event {
+	return history.Event{Key: c.key, Data: &history.ToolFinished{Tool: c.Tool, Effect: c.effect(), Args: c.args(), Result: r, MS: ms}}
+}
+
+// errDoubt stops a batch after a call whose result is unknown: it is left open, and what its tool says of doubts is
+// followed.
+var errDoubt = errors.New("the result of a write is unknown")
+
+// run runs calls.
+func (b *batch) run(chosen []*batchCall) error {
+	if len(chosen) == 0 {
+		return nil
+	}
+	jobs := make([]tool.Job, len(chosen))
+	run := b.st.snap.Run
+	for i, c := range chosen {
+		jobs[i] = tool.Job{Prepared: c.prepared, Call: tool.Call{Key: run.ID + "/" + c.key, RunID: run.ID, StartedAt: run.StartedAt}}
+	}
+	if err := b.st.toolCallsLeft(len(jobs)); err != nil {
+		return err
+	}
+	cfg := b.st.s.eng.cfg
+	runner := tool.Runner{Now: cfg.Now, Grace: cfg.Grace}
+	_, err := runner.Batch(b.st.ctx, jobs, tool.Hooks{
+		Before: func(i int, _ tool.Prepared) error { return b.before(chosen[i]) },
+		After:  func(i int, out tool.Outcome) error { return b.after(chosen[i], out) },
+	})
+	if errors.Is(err, errDoubt) {
+		return nil
+	}
+	if b.st.halt != nil {
+		return b.st.halt
+	}
+	if err != nil || b.st.ctx.Err() != nil {
+		if dead := b.st.check(); dead != nil {
+			return dead
+		}
+	}
+	return err
+}
+
+// commitOne commits one event of a call, behind what the step had pending, and follows it. It is called from the
+// goroutines of calls.
+func (b *batch) commitOne(c *batchCall, ev history.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	evs, err := b.st.s.store(change{events: append(b.st.pending, ev)})
+	if err != nil {
+		return b.st.failed(err)
+	}
+	b.st.pending, b.st.overlay = nil, nil
+	b.st.seen = evs[len(evs)-1].At
+	c.recall(evs[len(evs)-1])
+	return nil
+}
+
+// before records the start of a call that changes the world. One that was started before and has no result runs again
+// under the same record.
+func (b *batch) before(c *batchCall) error {
+	if c.prepared.Read() || c.open {
+		return nil
+	}
+	return b.commitOne(c, history.Event{Key: c.key, Data: &history.ToolStarted{Tool: c.Tool, Args: c.prepared.Values}})
+}
+
+// after records the result of a call. What a stop cut short is not recorded: a read runs again, and a write stays open.
+func (b *batch) after(c *batchCall, out tool.Outcome) error {
+	if out.Stack != "" {
+		cfg := b.st.s.eng.cfg
+		cfg.Log.Error().Str("run", b.st.s.id).Str("tool", c.Tool).Str("stack", cfg.Secrets.Text(out.Stack)).Msg("a tool broke down")
+	}
+	unsure := out.Result.Status == tool.Unknown
+	if b.st.ctx.Err() != nil && (unsure || out.Result.Problem.Kind == tool.KindCancelled) {
+		return nil
+	}
+	if unsure && b.follows(c) {
+		failed := history.Event{Key: c.key, Data: &history.AttemptFailed{Tool: c.Tool, Problem: out.Result.Problem}}
+		if err := b.commitOne(c, failed); err != nil {
+			return err
+		}
+		return errDoubt
+	}
+	if c.Direct && out.Result.Status == tool.Unavailable {
+		return b.outage(c, out.Result.Problem)
+	}
+	return b.commitOne(c, c.finished(out.Result, out.Duration.Milliseconds()))
+}
+
+// outage hands out, once, that a tool is out of order. It is recorded as an attempt, which is never answered from: when
+// the run stops for it, a resume tries anew.
+func (b *batch) outage(c *batchCall, problem machine.Problem) error {
+	failed := history.Event{Key: c.key, Data: &history.AttemptFailed{Tool: c.Tool, Problem: problem, NotDone: true}}
+	if err := b.commitOne(c, failed); err != nil {
+		return err
+	}
+	c.result = &tool.Result{Status: tool.Unavailable, Problem: c.failed}
+	return nil
+}
+
+// maxTries is how often a call that may simply run again does so before its result counts as unknown.
+const maxTries = 3
+
+// follows says whether a call whose result is unknown follows its tool's in_doubt instead of getting that result: the
+// flow's own calls do, where a model gets to read what is known.
+func (b *batch) follows(c *batchCall) bool {
+	if !c.Direct {
+		return false
+	}
+	c.tries++
+	if c.effect() == machine.EffectIdempotent {
+		return c.tries < maxTries
+	}
+	switch c.prepared.Tool.Spec.InDoubt {
+	case machine.InDoubtFail:
+		return false
+	case machine.InDoubtRetry:
+		return c.tries < maxTries
+	}
+	return true
+}
