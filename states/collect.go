@@ -1,0 +1,144 @@
+package states
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"flowctl/engine"
+	"flowctl/engine/history"
+	"flowctl/flows/machine"
+)
+
+// collect fills variables from what a human said: by the rules that their schemas give, then by asking. It asks for all
+// that is missing in one question, until everything stands or the state's turns are used up.
+type collect struct{}
+
+type collectWith struct {
+	From    machine.VarRef   `yaml:"from" flow:"prompt" doc:"Variable that is read on the first visit; what was heard if left out"`
+	Fields  []fieldWith      `yaml:"fields" flow:"required" doc:"The variables to fill: a name, or {name, ask}"`
+	Timeout machine.Duration `yaml:"timeout" doc:"The human's time for each question; without end if left out"`
+	Default string           `yaml:"default" doc:"The outcome when the time runs out; expired if left out"`
+}
+
+type fieldWith struct {
+	Name machine.VarRef `yaml:"name" flow:"required,scalar,write" doc:"The variable"`
+	Ask  machine.Text   `yaml:"ask" flow:"prompt" doc:"How it is asked for, instead of the engine's own words"`
+}
+
+func (collect) Spec() machine.HandlerSpec {
+	return machine.HandlerSpec{Doc: "Fill variables from what the human said, and ask for what is missing or wrong.", With: &collectWith{}}
+}
+
+func (c *collectWith) expiry() expiry { return expiry{c.Timeout, c.Default} }
+
+func (c *collectWith) Uses(machine.Scope) machine.Uses {
+	var names []string
+	var uses machine.Uses
+	for i, f := range c.Fields {
+		if slices.Contains(names, string(f.Name)) {
+			uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: fieldPath(i), Message: string(f.Name) + " stands in fields twice"})
+			continue
+		}
+		names = append(names, string(f.Name))
+	}
+	if len(names) == 0 {
+		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: "fields", Message: "fields is empty; name at least one variable"})
+	}
+	uses.Outcomes = []machine.OutcomeUse{{Name: machine.Complete, Writes: names}, {Name: machine.Incomplete}}
+	c.expiry().addTo(&uses)
+	return uses
+}
+
+func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+	with := engine.With[*collectWith](step)
+	c, err := with.begin(step)
+	if err != nil {
+		return "", err
+	}
+	for turn := 0; !c.complete(); turn++ {
+		if turn >= step.Turns() {
+			return machine.Incomplete, problemf(kindTurns, "still missing after %d questions: %s", turn, c.missingNames())
+		}
+		text, err := with.question(step, c)
+		if err != nil {
+			return "", err
+		}
+		answer, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: text, Timeout: time.Duration(with.Timeout)})
+		if err != nil {
+			return "", err
+		}
+		if answer.Expired {
+			return with.expired(step, c)
+		}
+		c.hear(answer.Text)
+	}
+	return machine.Complete, with.write(step, c)
+}
+
+// begin reads what is there before anything is asked.
+func (c *collectWith) begin(step *engine.Step) (*collection, error) {
+	out := &collection{words: language(step), again: step.Visit() > 1}
+	for _, f := range c.Fields {
+		decl, _ := step.Machine().Vars.Get(string(f.Name))
+		out.fields = append(out.fields, newField(string(f.Name), decl.Schema, step.Value(string(f.Name))))
+	}
+	if step.Visit() == 1 && c.From != "" && step.Has(string(c.From)) {
+		out.read(machine.FormatValue(step.Value(string(c.From))))
+		return out, nil
+	}
+	heard, err := step.Heard()
+	for _, text := range heard {
+		out.read(text)
+	}
+	return out, err
+}
+
+// question words the question for what is missing, or for what should change.
+func (c *collectWith) question(step *engine.Step, col *collection) (string, error) {
+	asked := col.ask()
+	if len(asked) == 0 {
+		return col.changeQuestion(), nil
+	}
+	var plain, own []string
+	for _, f := range asked {
+		i := slices.IndexFunc(c.Fields, func(w fieldWith) bool { return string(w.Name) == f.name })
+		if c.Fields[i].Ask == nil {
+			plain = append(plain, col.words.wanted(f.name, f.info))
+			continue
+		}
+		text, err := step.Render(c.Fields[i].Ask)
+		if err != nil {
+			return "", err
+		}
+		own = append(own, text)
+	}
+	lines := slices.Clone(col.notes)
+	if len(plain) > 0 {
+		lines = append(lines, col.words.please(plain))
+	}
+	return strings.Join(append(lines, own...), "\n"), nil
+}
+
+// write writes what changed.
+func (c *collectWith) write(step *engine.Step, col *collection) error {
+	for _, f := range col.fields {
+		if f.value == nil || machine.EqualValues(f.value, step.Value(f.name)) {
+			continue
+		}
+		if err := step.Set(f.name, f.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expired ends the state when the human's time has run out. A default of complete goes on with what there is.
+func (c *collectWith) expired(step *engine.Step, col *collection) (machine.Outcome, error) {
+	outcome, reason := c.expiry().expired()
+	if outcome == machine.Complete {
+		return outcome, c.write(step, col)
+	}
+	return outcome, reason
+}

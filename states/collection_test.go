@@ -1,0 +1,341 @@
+package states
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/width"
+
+	"flowctl/flows/machine"
+	"flowctl/flows/schema"
+)
+
+func mustSchema(t testing.TB, text string) machine.Schema {
+	t.Helper()
+	s, err := schema.Compile([]byte(text))
+	if err != nil {
+		t.Fatalf("schema %s: %v", text, err)
+	}
+	return s
+}
+
+// testSchemas are the fields that the tests of this file collect.
+var testSchemas = map[string]string{
+	"order":    `{"type":"string","pattern":"^A[0-9]{4}$","description":"The order number, such as A1001"}`,
+	"order_zh": `{"type":"string","pattern":"^[0-9]{4}-[0-9]{3}$","description":"订单号，如2024-001"}`,
+	"reason":   `{"type":"string","enum":["broken","late","arrived late","wrong item"]}`,
+	"why":      `{"type":"string","enum":["质量问题","发错货","退款","部分退款"],"description":"原因"}`,
+	"count":    `{"type":"integer","minimum":1,"maximum":10}`,
+	"days":     `{"type":"integer"}`,
+	"price":    `{"type":"number"}`,
+	"insured":  `{"type":"boolean","description":"Whether the parcel is insured"}`,
+	"day":      `{"type":"string","format":"date"}`,
+	"until":    `{"type":"string","format":"date"}`,
+	"note":     `{"type":"string","description":"A remark."}`,
+	"city":     `{"type":"string"}`,
+	"mail":     `{"type":"string","format":"email"}`,
+	"size":     `{"type":"integer","enum":[1,2,3]}`,
+	"from":     `{"type":"string","pattern":"^K[0-9]+$"}`,
+	"to":       `{"type":"string","pattern":"^K[0-9]+$"}`,
+	"code":     `{"type":"string","pattern":"^[0-9]{6}$"}`,
+	"tags":     `{"type":"array","items":{"type":"string"}}`,
+	"short":    `{"type":"string","maxLength":5}`,
+}
+
+// collecting makes a collection of fields; standing gives values that are there at the entry.
+func collecting(t testing.TB, zh, again bool, names string, standing machine.Values) *collection {
+	c := &collection{words: words{zh: zh}, again: again}
+	for _, name := range strings.Fields(names) {
+		c.fields = append(c.fields, newField(name, mustSchema(t, testSchemas[name]), standing[name]))
+	}
+	return c
+}
+
+// values shows what stands as name=value.
+func (c *collection) values() string {
+	var out []string
+	for _, f := range c.fields {
+		if f.value != nil {
+			out = append(out, f.name+"="+machine.FormatValue(f.value))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestFindsValuesInText(t *testing.T) {
+	tests := []struct{ fields, text, want string }{
+		{"order reason", "I want a refund for order A1001, it arrived broken", "order=A1001 reason=broken"},
+		{"order_zh why", "我的订单2024-001有质量问题，要退货", "order_zh=2024-001 why=质量问题"},
+		{"order", "sorry, it is A1001", "order=A1001"},
+		{"order", "sorry, it is a1001.", "order=A1001"},
+		{"order", "订单Ａ１００１坏了", "order=A1001"},
+		{"order", "A1001 and again A1001, a1001", "order=A1001"},
+		{"order", "A1001 or A1002", ""},
+		{"order", "A10015, BA1001", ""},
+		{"order", "B7", ""},
+		{"order", "", ""},
+		{"reason", "It Is BROKEN", "reason=broken"},
+		{"reason", "unbroken", ""},
+		{"reason", "it arrived late", "reason=arrived late"},
+		{"reason", "it is late and broken", ""},
+		{"reason", "the  wrong\nitem came", "reason=wrong item"},
+		{"why", "我要部分退款", "why=部分退款"},
+		{"why", "我要退款，不是部分退款", ""},
+		{"count", "I need 3 of them", "count=3"},
+		{"count", "我要3个", "count=3"},
+		{"count", "３", "count=3"},
+		{"count", "order A7, please", ""},
+		{"count", "order 2024-7", ""},
+		{"count", "I have 500 of them", ""},
+		{"count", "I have 500 and want 3", "count=3"},
+		{"count", "3 or 4", ""},
+		{"count order_zh", "订单2024-001，要2个", "count=2 order_zh=2024-001"},
+		{"count code", "my code is 123456, I want 2", "count=2 code=123456"},
+		{"days code", "my code is 123456", "code=123456"},
+		{"days day", "from 2026-01-31 for 5 days", "days=5 day=2026-01-31"},
+		{"days", "on 2026-01-31", ""},
+		{"days", "2.5", ""},
+		{"days", "-5", "days=-5"},
+		{"days", "9007199254740993", "days=9007199254740993"},
+		{"days", "99999999999999999999", ""},
+		{"price", "at most 1,000.5", "price=1000.5"},
+		{"price", "12", "price=12"},
+		{"day", "on 31 January 2026", "day=2026-01-31"},
+		{"day", "2026年1月31日", "day=2026-01-31"},
+		{"day", "on 1/2/2026", ""},
+		{"day", "2026-02-30", ""},
+		{"size", "size 2, order A7", "size=2"},
+		{"size", "size 4", ""},
+		{"insured", "ok, I want my money", ""},
+		{"insured", "no", ""},
+		// One number for two fields, or one id for two, was meant for one of them, and nobody knows for which.
+		{"count days", "5", ""},
+		{"count days", "5 of them for 30 days", "count=5"},
+		{"days price", "5", ""},
+		{"days price", "days: 5", "days=5"},
+		{"days price", "5 days, whatever the price", ""},
+		{"from to", "to K1", "to=K1"},
+		{"from to", "K1", ""},
+		{"day until", "2026-01-31", ""},
+		// Any text will do for these, so none of it is it.
+		{"note", "hello", ""},
+		{"mail", "me@example.org", ""},
+		{"note order", "hello A1001", "order=A1001"},
+	}
+	for _, test := range tests {
+		c := collecting(t, false, false, test.fields, nil)
+		c.read(test.text)
+		if got := c.values(); got != test.want {
+			t.Errorf("fields %s in %q: got %q, want %q", test.fields, test.text, got, test.want)
+		}
+	}
+}
+
+func TestNewestTextCounts(t *testing.T) {
+	c := collecting(t, false, true, "order reason", machine.Values{"order": "A1001", "reason": "late"})
+	c.read("it is broken, too")
+	c.read("the order was A1002")
+	c.read("A1002, yes")
+	if got, want := c.values(), "order=A1002 reason=broken"; got != want || !c.complete() {
+		t.Errorf("got %q (complete %v), want %q", got, c.complete(), want)
+	}
+	c.read("A1002 or A1003, I do not know")
+	if got, want := c.values(), "reason=broken"; got != want || c.complete() {
+		t.Errorf("after two at once: got %q (complete %v), want %q", got, c.complete(), want)
+	}
+}
+
+// dialogue plays answers to a collection and gives the questions.
+func (c *collection) dialogue(answers ...string) []string {
+	var asked []string
+	for _, answer := range answers {
+		if c.complete() {
+			return append(asked, "complete")
+		}
+		asked = append(asked, c.engineQuestion())
+		c.hear(answer)
+	}
+	if c.complete() {
+		return append(asked, "complete")
+	}
+	return append(asked, c.engineQuestion())
+}
+
+// engineQuestion is the question in the engine's own words.
+func (c *collection) engineQuestion() string {
+	asked := c.ask()
+	if len(asked) == 0 {
+		return c.changeQuestion()
+	}
+	wanted := make([]string, len(asked))
+	for i, f := range asked {
+		wanted[i] = c.words.wanted(f.name, f.info)
+	}
+	return strings.Join(append(append([]string(nil), c.notes...), c.words.please(wanted)), "\n")
+}
+
+const askOrder, askReason = "Please tell me the order number, such as A1001.", "Please tell me the reason (broken, late, arrived late or wrong item)."
+
+// dialogues are answers to collections, and the questions that follow.
+var dialogues = []struct {
+	name, fields string
+	zh, again    bool
+	standing     machine.Values
+	text         string // that is read at the entry
+	answers      []string
+	questions    []string
+	values       string
+}{
+	{name: "all is said", fields: "order reason", text: "A1001 is broken", questions: []string{"complete"}, values: "order=A1001 reason=broken"},
+	{name: "all is there", fields: "order", standing: machine.Values{"order": "A1001"}, questions: []string{"complete"}, values: "order=A1001"},
+	{name: "what is there can be replaced", fields: "order", standing: machine.Values{"order": "A1001"}, text: "no, A1002",
+		questions: []string{"complete"}, values: "order=A1002"},
+	{name: "wrong, then right", fields: "order", answers: []string{"B7", "sorry, it is A1001"},
+		questions: []string{askOrder, "B7 is no order number.\n" + askOrder, "complete"}, values: "order=A1001"},
+	{name: "a long answer is not repeated", fields: "order", answers: []string{"I am not sure where that would be written, can you help?"},
+		questions: []string{askOrder, "I found no order number in your answer.\n" + askOrder}},
+	{name: "two at once", fields: "order", answers: []string{"A1001 or A1002", "A1002"},
+		questions: []string{askOrder, "There is more than one order number: A1001 or A1002. Which one is it?\n" + askOrder, "complete"},
+		values:    "order=A1002"},
+	{name: "two at once in the first text", fields: "order", text: "A1001 or A1002",
+		questions: []string{"There is more than one order number: A1001 or A1002. Which one is it?\n" + askOrder}},
+	{name: "an unclear answer, then none", fields: "order", answers: []string{"A1001 or A1002", "B7"},
+		questions: []string{askOrder, "There is more than one order number: A1001 or A1002. Which one is it?\n" + askOrder,
+			"B7 is no order number.\n" + askOrder}},
+	{name: "all that is missing in one question", fields: "order reason count", text: "3 please", answers: []string{"broken", "A1001"},
+		questions: []string{"Please tell me:\n- the order number, such as A1001\n- the reason (broken, late, arrived late or wrong item)",
+			askOrder, "complete"}, values: "order=A1001 reason=broken count=3"},
+	{name: "nothing of it", fields: "order reason", answers: []string{"hello?", "A1001, late"},
+		questions: []string{"Please tell me:\n- the order number, such as A1001\n- the reason (broken, late, arrived late or wrong item)",
+			"I found none of this in your answer.\nPlease tell me:\n- the order number, such as A1001\n- the reason (broken, late, arrived late or wrong item)",
+			"complete"}, values: "order=A1001 reason=late"},
+	{name: "a correction beside the answer", fields: "order reason", text: "A1001", answers: []string{"broken, and it is A1002"},
+		questions: []string{askReason, "complete"}, values: "order=A1002 reason=broken"},
+	{name: "a number in an answer about something else", fields: "count reason", text: "3", answers: []string{"late by 5 days"},
+		questions: []string{askReason, "complete"}, values: "count=3 reason=late"},
+	{name: "the only text field takes the whole answer", fields: "note", answers: []string{"  Ring twice, A1001.  "},
+		questions: []string{"Please tell me a remark.", "complete"}, values: "note=Ring twice, A1001."},
+	{name: "an empty answer is none", fields: "note", answers: []string{"  "},
+		questions: []string{"Please tell me a remark.", "I found no remark in your answer.\nPlease tell me a remark."}},
+	{name: "what is said of the text field changes no other", fields: "order note", text: "A1001", answers: []string{"not A1002"},
+		questions: []string{"Please tell me a remark.", "complete"}, values: "order=A1001 note=not A1002"},
+	{name: "text that breaks its schema", fields: "short", answers: []string{"far too long", "fine"},
+		questions: []string{"Please tell me the short.", "\"far too long\" will not do as short: it takes at most 5 characters.\nPlease tell me the short.",
+			"complete"}, values: "short=fine"},
+	{name: "an address", fields: "mail", answers: []string{"nowhere", "me@example.org"},
+		questions: []string{"Please tell me the mail.", "nowhere will not do as mail: it takes an e-mail address such as name@example.org.\nPlease tell me the mail.",
+			"complete"}, values: "mail=me@example.org"},
+	{name: "a list", fields: "tags", answers: []string{`["a","b"]`}, questions: []string{"Please tell me the tags.", "complete"}, values: `tags=["a","b"]`},
+	{name: "a list of one", fields: "tags", answers: []string{`red`}, questions: []string{"Please tell me the tags.", "complete"}, values: `tags=["red"]`},
+	{name: "a number out of bounds", fields: "count", answers: []string{"50", "5"},
+		questions: []string{"Please tell me the count (a whole number).",
+			"50 will not do as count: it takes at most 10.\nPlease tell me the count (a whole number).", "complete"}, values: "count=5"},
+	{name: "an id is no number", fields: "count", answers: []string{"A1001"},
+		questions: []string{"Please tell me the count (a whole number).", "A1001 is no count.\nPlease tell me the count (a whole number)."}},
+	{name: "yes or no", fields: "insured", answers: []string{"maybe", "yes please"},
+		questions: []string{"Please tell me whether the parcel is insured (yes or no).",
+			"maybe is neither yes nor no.\nPlease tell me whether the parcel is insured (yes or no).", "complete"}, values: "insured=true"},
+	{name: "texts that cannot be told apart", fields: "note city", answers: []string{"Ring twice, Rome", "Ring twice", "Rome"},
+		questions: []string{"Please tell me:\n- a remark\n- the city",
+			"I cannot tell apart what you told me, so one at a time.\nPlease tell me a remark.", "Please tell me the city.", "complete"},
+		values: "note=Ring twice city=Rome"},
+	{name: "numbers that cannot be told apart", fields: "count days", answers: []string{"5", "5", "30"},
+		questions: []string{"Please tell me:\n- the count (a whole number)\n- the days (a whole number)",
+			"I cannot tell apart what you told me, so one at a time.\nPlease tell me the count (a whole number).",
+			"Please tell me the days (a whole number).", "complete"}, values: "count=5 days=30"},
+	{name: "ids that cannot be told apart", fields: "from to", answers: []string{"K1 and K2", "K1", "K2"},
+		questions: []string{"Please tell me:\n- the from\n- the to",
+			"I cannot tell apart what you told me, so one at a time.\nPlease tell me the from.", "Please tell me the to.", "complete"},
+		values: "from=K1 to=K2"},
+	{name: "an id for the one that is missing", fields: "from to", standing: machine.Values{"from": "K1"}, answers: []string{"K2"},
+		questions: []string{"Please tell me the to.", "complete"}, values: "from=K1 to=K2"},
+	{name: "again, and something is new", fields: "order reason", again: true, standing: machine.Values{"order": "A1001", "reason": "late"},
+		text: "it is broken", questions: []string{"complete"}, values: "order=A1001 reason=broken"},
+	{name: "again, and nothing is new", fields: "order reason", again: true, standing: machine.Values{"order": "A1001", "reason": "late"},
+		text: "A1001 is wrong", answers: []string{"the number", "A1002"},
+		questions: []string{"What should change? At the moment: order number: A1001; reason: late.",
+			"I found no new value in your answer.\nWhat should change? At the moment: order number: A1001; reason: late.", "complete"},
+		values: "order=A1002 reason=late"},
+	{name: "again, and it shall stay", fields: "order", again: true, standing: machine.Values{"order": "A1001"}, answers: []string{"Nothing."},
+		questions: []string{"What should change? At the moment: order number: A1001.", "complete"}, values: "order=A1001"},
+	{name: "again, and the change is unclear", fields: "order", again: true, standing: machine.Values{"order": "A1001"},
+		answers: []string{"A1002 or A1003", "A1001"},
+		questions: []string{"What should change? At the moment: order number: A1001.",
+			"There is more than one order number: A1002 or A1003. Which one is it?\n" + askOrder, "complete"}, values: "order=A1001"},
+	{name: "again, and a number is named", fields: "days price", again: true, standing: machine.Values{"days": int64(3), "price": int64(4)},
+		answers: []string{"5", "the price: 5"},
+		questions: []string{"What should change? At the moment: days: 3; price: 4.",
+			"I found no new value in your answer.\nWhat should change? At the moment: days: 3; price: 4.", "complete"}, values: "days=3 price=5"},
+	{name: "again with text", fields: "note", again: true, standing: machine.Values{"note": "old"}, text: "no", answers: []string{"new"},
+		questions: []string{"What should change? At the moment: remark: old.", "complete"}, values: "note=new"},
+	{name: "again, and one was unset", fields: "order reason", again: true, standing: machine.Values{"reason": "late"}, text: "yes",
+		answers: []string{"A1002"}, questions: []string{askOrder, "complete"}, values: "order=A1002 reason=late"},
+
+	{name: "中文", fields: "order_zh why", zh: true, text: "我的订单2024-001有质量问题，要退货", questions: []string{"complete"},
+		values: "order_zh=2024-001 why=质量问题"},
+	{name: "中文：缺两项", fields: "order_zh why", zh: true, text: "你好", answers: []string{"B7", "2024-001发错货了"},
+		questions: []string{"请告诉我：\n- 订单号，如2024-001\n- 原因（质量问题、发错货、退款或部分退款）",
+			"我在您的回答中没有找到需要的内容。\n请告诉我：\n- 订单号，如2024-001\n- 原因（质量问题、发错货、退款或部分退款）", "complete"},
+		values: "order_zh=2024-001 why=发错货"},
+	{name: "中文：不对", fields: "order_zh", zh: true, answers: []string{"B7", "2024-001或2024-002", "2024-002"},
+		questions: []string{"请告诉我订单号，如2024-001。", "B7 不是订单号。\n请告诉我订单号，如2024-001。",
+			"订单号有多个：2024-001或2024-002。请只给一个。\n请告诉我订单号，如2024-001。", "complete"}, values: "order_zh=2024-002"},
+	{name: "中文：没有变化", fields: "order_zh why", zh: true, again: true, standing: machine.Values{"order_zh": "2024-001", "why": "发错货"},
+		answers: []string{"不用改"}, questions: []string{"要修改什么？目前：订单号：2024-001；原因：发错货。", "complete"},
+		values: "order_zh=2024-001 why=发错货"},
+	{name: "中文：是或否", fields: "insured", zh: true, answers: []string{"好的"},
+		questions: []string{"请告诉我 Whether the parcel is insured（是或否）。", "complete"}, values: "insured=true"},
+}
+
+func TestDialogues(t *testing.T) {
+	for _, test := range dialogues {
+		t.Run(test.name, func(t *testing.T) {
+			c := collecting(t, test.zh, test.again, test.fields, test.standing)
+			if test.text != "" {
+				c.read(test.text)
+			}
+			got := c.dialogue(test.answers...)
+			if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", test.questions) {
+				t.Errorf("questions\n%s\nwant\n%s", strings.Join(got, "\n---\n"), strings.Join(test.questions, "\n---\n"))
+			}
+			if c.values() != test.values {
+				t.Errorf("values %q, want %q", c.values(), test.values)
+			}
+		})
+	}
+}
+
+// FuzzCollection: whatever is said, each value that stands fits its schema, and nothing breaks.
+func FuzzCollection(f *testing.F) {
+	for _, text := range []string{"", "A1001 or Ａ１００２", "订单2024-001，要2个", "1,000.5 on 31 January 2026, K1", "yes no", "\xff\xfe", "0x1 -5 .5 ５"} {
+		f.Add(text, "no, A1002")
+	}
+	f.Fuzz(func(t *testing.T, text, answer string) {
+		for _, zh := range []bool{false, true} {
+			c := collecting(t, zh, true, "order reason why count days price day size code tags note", nil)
+			c.read(text)
+			for range 4 {
+				if c.complete() {
+					break
+				}
+				if question := c.engineQuestion(); strings.TrimSpace(question) == "" {
+					t.Fatal("the question is empty")
+				}
+				c.hear(answer)
+			}
+			for _, field := range c.fields {
+				if field.value == nil {
+					continue
+				}
+				if err := field.schema.Check(field.value); err != nil {
+					t.Errorf("%s = %v from %q and %q: %v", field.name, field.value, text, answer, err)
+				}
+				if said := strings.ToLower(width.Fold.String(text + "\n" + answer)); (field.by == findPattern || field.by == findWord) &&
+					!strings.Contains(strings.Join(strings.Fields(said), " "), strings.ToLower(machine.FormatValue(field.value))) {
+					t.Errorf("%s = %v, which was never said in %q and %q", field.name, field.value, text, answer)
+				}
+			}
+		}
+	})
+}
