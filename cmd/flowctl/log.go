@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"flowctl/engine/history"
+	"flowctl/engine/secret"
+	"flowctl/flows/machine"
+)
+
+// runLog writes JSON lines: the three logs of runs, and what the engine says of its own work. A nil runLog writes nothing.
+type runLog struct {
+	file *os.File // nil: the log goes to stderr
+	out  zerolog.Logger
+}
+
+// openLog opens the log once, where one is wanted. Secrets are taken out of it once more, whatever stands in an event.
+func (a *app) openLog(secrets *secret.Redactor) error {
+	if a.log != nil || a.flags.Log == "" && !a.flags.Verbose {
+		return nil
+	}
+	l := &runLog{}
+	var w io.Writer = a.Stderr
+	if a.flags.Log != "" {
+		file, err := os.OpenFile(a.path(a.flags.Log), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usagef("choose another file with --log", "the log %s cannot be opened: %v", a.flags.Log, reason(err))
+		}
+		l.file, w = file, file
+	}
+	l.out = zerolog.New(redacted{w: w, secrets: secrets})
+	a.log = l
+	return nil
+}
+
+// engineLog is for what is no part of a run.
+func (l *runLog) engineLog() zerolog.Logger {
+	if l == nil {
+		return zerolog.Nop()
+	}
+	return l.out
+}
+
+func (l *runLog) write(e *entry) {
+	if l != nil {
+		e.emit(l.out)
+	}
+}
+
+func (l *runLog) close() error {
+	if l == nil || l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// redacted is a writer of JSON lines that takes secrets out of them.
+type redacted struct {
+	w       io.Writer
+	secrets *secret.Redactor
+}
+
+func (r redacted) Write(line []byte) (int, error) {
+	clean := r.secrets.JSON(line)
+	if n := len(clean); n == 0 || clean[n-1] != '\n' {
+		clean = append(clean, '\n')
+	}
+	if _, err := r.w.Write(clean); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// logKind is one of the three logs.
+type logKind string
+
+// The logs.
+const (
+	logDecision  logKind = "decision"  // model calls
+	logExecution logKind = "execution" // tool calls
+	logState     logKind = "state"     // entries, transitions and variables
+)
+
+func logNames() []string {
+	return []string{string(logDecision), string(logExecution), string(logState)}
+}
+
+// entry is one line of a log.
+type entry struct {
+	kind logKind
+	run  string
+	ev   history.Event
+	data json.RawMessage // the kind's own fields, an object
+}
+
+// emit writes the entry. It says `log` for its kind and `trace_id` for its run.
+func (e *entry) emit(to zerolog.Logger) {
+	line := to.Log().Str("log", string(e.kind)).Str("trace_id", e.run).Int64("seq", e.ev.Seq).Str("at", stamp(e.ev.At)).
+		Str("type", string(e.ev.Data.Type())).Str("state", e.ev.State).Int64("visit", e.ev.Visit).Int64("step", e.ev.Step)
+	if e.ev.Key != "" {
+		line = line.Str("key", e.ev.Key)
+	}
+	line.RawJSON("data", e.data).Send()
+}
+
+// projector makes entries of events in their order. It remembers how often each call was tried.
+type projector map[string]int
+
+// executed is what the execution log says of a tool call.
+type executed struct {
+	Tool    string          `json:"tool"`
+	Args    machine.Value   `json:"args"`
+	Status  string          `json:"status"`
+	MS      int64           `json:"ms"`
+	Digest  string          `json:"digest"` // of the result's JSON; "" where there is none
+	Retries int             `json:"retries"`
+	Problem machine.Problem `json:"error,omitzero"`
+}
+
+// entry gives what a log says of an event, nil if none does.
+func (p projector) entry(run string, ev history.Event) *entry {
+	kind, data := logKind(""), any(ev.Data)
+	switch d := ev.Data.(type) {
+	case *history.AttemptFailed:
+		p[run+"/"+ev.Key]++
+		return nil
+	case *history.ToolFinished:
+		kind = logExecution
+		data = executed{Tool: d.Tool, Args: d.Args, Status: string(d.Result.Status), MS: d.MS, Digest: digest(d.Result.Value),
+			Retries: p[run+"/"+ev.Key], Problem: d.Result.Problem}
+		delete(p, run+"/"+ev.Key)
+	case *history.StateEntered, *history.Transition, *history.VarSet:
+		kind = logState
+	case *history.Unknown:
+		if d.Name != "model_called" {
+			return nil
+		}
+		kind, data = logDecision, json.RawMessage(d.Raw)
+	default:
+		return nil
+	}
+	text, err := machine.EncodeValue(data)
+	if err != nil {
+		text, _ = machine.EncodeValue(machine.Values{"unreadable": err.Error()})
+	}
+	return &entry{kind: kind, run: run, ev: ev, data: text}
+}
+
+// digest is the beginning of the SHA-256 of a value: enough to see whether two results are the same.
+func digest(v machine.Value) string {
+	text, err := machine.EncodeValue(v)
+	if v == nil || err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// entryCatcher keeps the lines of a log as JSON values.
+type entryCatcher struct{ lines []json.RawMessage }
+
+func (c *entryCatcher) Write(line []byte) (int, error) {
+	if !json.Valid(line) {
+		return 0, errors.New("a line of the log is not JSON")
+	}
+	c.lines = append(c.lines, json.RawMessage(append([]byte(nil), line...)))
+	return len(line), nil
+}

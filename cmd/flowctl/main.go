@@ -1,0 +1,7 @@
+package main
+
+import "os"
+
+func main() {
+	os.Exit(systemProgram().Run(untilSignal(), os.Args[1:]))
+}
