@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"flowctl/engine"
 	"flowctl/engine/history"
@@ -275,3 +278,46 @@ func TestFailingOutput(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Fifty runs by eight processes at a time on one database: none of them ever hears of a lock.
+func TestFiftyRunsOnOneDatabase(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "flow.yaml", `
+version: 1
+name: many
+vars: {n: {type: integer, default: 0}}
+start: count
+states:
+  count:
+    handler: route
+    with: {set: {n: '{{ n + 1 }}'}}
+    transitions:
+      next: [{when: 'n < 10', to: count}, {to: done}]
+  done: {handler: end, with: {output: "{{ n }}"}}
+`)
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range 50 {
+		group.Go(func() error {
+			var stderr strings.Builder
+			cmd := process(t, dir, "run", "flow.yaml", "--id", fmt.Sprintf("r%02d", i))
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || strings.TrimSpace(string(out)) != "10" || stderr.Len() > 0 {
+				return fmt.Errorf("run %d: %q, %v\n%s", i, out, err, stderr.String())
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := process(t, dir, "ls", "--status", "succeeded", "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []engine.Report
+	if err := json.Unmarshal(out, &docs); err != nil || len(docs) != 50 {
+		t.Fatalf("%d runs are listed, want 50 (%v)", len(docs), err)
+	}
+}
