@@ -44,13 +44,16 @@ type Store interface {
 	// ExpectSeq 0 with at least one event creates the run, with Commit.Epoch as its epoch and Commit.Run.Holder as its
 	// holder (ErrExists). Otherwise the run must stand at exactly ExpectSeq and Epoch (ErrConflict), and its id, Created
 	// and holder stay as they are, except that Release clears the holder. Without events the row keeps everything but
-	// what Consumed, Release, Memory, Post and Checkpoint say. A Consumed notice that is not there is ignored.
+	// what Consumed, Release, Memory, Post and Checkpoint say. A Consumed notice that is not there, or is another run's, is
+	// ignored, and so is one of Post for a run that is not there. Events whose Seq does not count on are refused. A context
+	// that ends before the commit has begun is its error, and nothing was written; after that it is not looked at.
 	Commit(ctx context.Context, c Commit) error
 
 	// Claim makes the worker of the claim the holder of a run and raises the run's epoch by one. It succeeds when the run
 	// has no holder, or when its holder's heartbeat row is missing, older than Claim.Stale at Claim.Now, or of a worker
 	// for which Claim.Gone says true; otherwise ErrBusy. A run that the worker itself holds is ErrBusy as well. It also
-	// writes the worker's own heartbeat row. ErrNotFound when there is no such run. A finished run can be claimed.
+	// writes the worker's own heartbeat row, with Claim.Now as its beat. ErrNotFound when there is no such run. A finished run
+	// can be claimed. A claim that fails writes nothing.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 
 	// Beat writes the heartbeat row of a worker and gives the notices of all runs that it holds, oldest first.
@@ -60,7 +63,7 @@ type Store interface {
 	// such run.
 	Post(ctx context.Context, n Notice) error
 
-	// Runs lists runs, newest first (by Created, then by id, descending).
+	// Runs lists runs, newest first (by Created, then by id, descending). ErrNotFound when there is no run Filter.After.
 	Runs(ctx context.Context, f Filter) ([]Run, error)
 
 	// Events gives the events of a run with a seq above after, in order, at most limit of them (0: all). A run that is not
@@ -216,7 +219,7 @@ type Filter struct {
 	Since    time.Time         // Updated at or after
 	Until    time.Time         // Updated before
 	Due      time.Time         // has a due time, at or before this
-	Unheld   func(Worker) bool // only runs that nobody holds, or whose holder this says true of
+	Unheld   func(Worker) bool // only runs that nobody holds, or whose holder this says true of; as quick as Claim.Gone
 	Text     string            // some event's data holds this, ignoring ASCII case
 	After    string            // id of a run: only what is listed behind it
 	Limit    int               // 0: all

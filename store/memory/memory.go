@@ -72,7 +72,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) error {
 	}
 	for i, e := range c.Events {
 		if want := c.ExpectSeq + int64(i) + 1; e.Seq != want {
-			return fmt.Errorf("run %s: event %d of the commit carries seq %d where %d follows: nothing was written", c.Run.ID, i, e.Seq, want)
+			return fmt.Errorf("run %s: event %d of the commit carries seq %d where %d follows: nothing was written",
+				c.Run.ID, i, e.Seq, want)
 		}
 	}
 	s.mu.Lock()
@@ -196,7 +197,7 @@ func (s *Store) held(holder store.Worker, c store.Claim) bool {
 		return false
 	case holder.ID == c.Worker.ID:
 		return true
-	case holder.Beat.IsZero(), stored(c.Now).Sub(holder.Beat) > c.Stale:
+	case stored(c.Now).Sub(holder.Beat) > c.Stale: // a heartbeat that is missing is of the zero time
 		return false
 	}
 	return c.Gone == nil || !c.Gone(holder)

@@ -22,7 +22,7 @@ func (db *DB) Claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
 		return store.Claimed{}, errNobody
 	}
 	var got store.Claimed
-	err := db.writer.do(ctx, func(w *conn) (err error) {
+	err := db.write(ctx, func(w *conn) (err error) {
 		got, err = db.claim(w, c)
 		return err
 	})
@@ -83,7 +83,7 @@ func held(holder store.Worker, c store.Claim) bool {
 		return false
 	case holder.ID == c.Worker.ID:
 		return true
-	case holder.Beat.IsZero(), fromMillis(millis(c.Now)).Sub(holder.Beat) > c.Stale:
+	case fromMillis(millis(c.Now)).Sub(holder.Beat) > c.Stale: // a heartbeat that is missing is of the zero time
 		return false
 	}
 	return c.Gone == nil || !c.Gone(holder)
@@ -95,7 +95,7 @@ func (db *DB) Beat(ctx context.Context, worker store.Worker) ([]store.Notice, er
 		return nil, errNobody
 	}
 	var got []store.Notice
-	err := db.writer.do(ctx, func(w *conn) error {
+	err := db.write(ctx, func(w *conn) error {
 		if err := writeWorker(w, worker); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func notices(w *conn, which string, arg driver.Value) ([]store.Notice, error) {
 
 // Post implements store.Store.
 func (db *DB) Post(ctx context.Context, n store.Notice) error {
-	return db.writer.do(ctx, func(w *conn) error {
+	return db.write(ctx, func(w *conn) error {
 		found, err := db.post(w, n)
 		if err == nil && !found {
 			err = fmt.Errorf("run %s: %w", n.Run, store.ErrNotFound)
@@ -153,7 +153,7 @@ func (db *DB) post(w *conn, n store.Notice) (found bool, err error) {
 
 // PutFlow implements store.Store.
 func (db *DB) PutFlow(ctx context.Context, hash string, source []byte) error {
-	return db.writer.do(ctx, func(w *conn) error {
+	return db.write(ctx, func(w *conn) error {
 		_, err := w.exec("INSERT INTO flows (hash, source) VALUES (?, ?) ON CONFLICT DO NOTHING", hash, filled(source))
 		return err
 	})

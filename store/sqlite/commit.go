@@ -23,14 +23,15 @@ func (db *DB) Commit(ctx context.Context, c store.Commit) error {
 	if err := checkNumbering(c); err != nil {
 		return err
 	}
-	return db.writer.do(ctx, func(w *conn) error { return db.commit(w, c) })
+	return db.write(ctx, func(w *conn) error { return db.commit(w, c) })
 }
 
 // checkNumbering refuses events that would leave a gap or a double number.
 func checkNumbering(c store.Commit) error {
 	for i, e := range c.Events {
 		if want := c.ExpectSeq + int64(i) + 1; e.Seq != want {
-			return fmt.Errorf("run %s: event %d of the commit carries seq %d where %d follows: nothing was written", c.Run.ID, i, e.Seq, want)
+			return fmt.Errorf("run %s: event %d of the commit carries seq %d where %d follows: nothing was written",
+				c.Run.ID, i, e.Seq, want)
 		}
 	}
 	if c.ExpectSeq+int64(len(c.Events)) > maxSeq {
@@ -136,6 +137,8 @@ func (db *DB) commitRow(w *conn, c store.Commit) (no int64, err error) {
 	}
 	return no, err
 }
+
+// createRow makes a run that is not there.
 func (db *DB) createRow(w *conn, c store.Commit) (no int64, err error) {
 	r := c.Run
 	holder := r.Holder.ID
@@ -181,8 +184,9 @@ func (db *DB) replaceRow(w *conn, no int64, c store.Commit) error {
 			return err
 		}
 	}
-	_, err := w.exec(`UPDATE runs SET flow = ?, flow_hash = ?, dir = ?, status = ?, state = ?, parent = ?, owner = ?, seq = ?, due = ?,
-		updated = ?, steps = ?, model_calls = ?, tool_calls = ?, prompt_tokens = ?, completion_tokens = ?, cost = ? WHERE no = ?`,
+	_, err := w.exec(`UPDATE runs SET flow = ?, flow_hash = ?, dir = ?, status = ?, state = ?, parent = ?, owner = ?,
+		seq = ?, due = ?, updated = ?, steps = ?, model_calls = ?, tool_calls = ?, prompt_tokens = ?, completion_tokens = ?,
+		cost = ? WHERE no = ?`,
 		r.Flow, r.FlowHash, r.Dir, string(r.Status), r.State, r.Parent, r.Owner, last.Seq, due(r.Due), millis(last.At),
 		r.Usage.Steps, r.Usage.ModelCalls, r.Usage.ToolCalls, r.Usage.PromptTokens, r.Usage.CompletionTokens,
 		cost(r.Usage.Cost), no)
@@ -196,7 +200,8 @@ func insertEvents(w *conn, no int64, events []store.Event) error {
 		if e.Key != "" {
 			key = e.Key
 		}
-		if _, err := w.exec("INSERT INTO events (id, at, type, state, visit, step, key, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		if _, err := w.exec(`INSERT INTO events (id, at, type, state, visit, step, key, data)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			eventID(no, e.Seq), millis(e.At), e.Type, e.State, e.Visit, e.Step, key, string(e.Data)); err != nil {
 			return err
 		}
@@ -223,7 +228,8 @@ func writeMemory(w *conn, m store.MemoryWrite, now time.Time) error {
 		return err
 	}
 	_, err := w.exec(`INSERT INTO memory (namespace, key, value, version, updated_at) VALUES (?, ?, ?, 1, ?)
-		ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, version = version + 1, updated_at = excluded.updated_at`,
+		ON CONFLICT (namespace, key) DO UPDATE
+		SET value = excluded.value, version = version + 1, updated_at = excluded.updated_at`,
 		m.Namespace, m.Key, string(m.Value), millis(now))
 	return err
 }

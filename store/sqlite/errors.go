@@ -49,6 +49,9 @@ func busy(err error) bool {
 // damaged says whether a part of the file cannot be read.
 func damaged(err error) bool { return code(err)&0xff == sqlite3.SQLITE_CORRUPT }
 
+// full says whether there was no room for what was to be written.
+func full(err error) bool { return code(err)&0xff == sqlite3.SQLITE_FULL }
+
 // explain puts an error of SQLite into words. The contract's errors, a context's and those explained already pass.
 func explain(path string, err error) error {
 	var explained *Error

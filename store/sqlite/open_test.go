@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"flowctl/store"
@@ -153,8 +154,8 @@ func TestOpenRefusesANewerSchema(t *testing.T) {
 
 func TestPathsAreOnlyPaths(t *testing.T) {
 	folder := t.TempDir()
-	for _, name := range []string{"plain.db", "with space.db", "a?mode=memory&x=1.db", "a#b.db", "100%.db", "a%20b.db", "%", "file:x.db",
-		":memory:", "a+b&c=d;e.db", "ünï 猫.db", "quote'\".db", "-x"} {
+	for _, name := range []string{"plain.db", "with space.db", "a?mode=memory&x=1.db", "a#b.db", "100%.db", "a%20b.db", "%",
+		"file:x.db", ":memory:", "a+b&c=d;e.db", "ünï 猫.db", "quote'\".db", "-x"} {
 		path := filepath.Join(folder, name)
 		db := open(t, path, Options{})
 		if err := db.Commit(t.Context(), oneEvent("r", 1, "x")); err != nil {
@@ -314,6 +315,7 @@ func (e sqliteError) Error() string { return "database is locked or something (S
 func (e sqliteError) Code() int { return int(e) }
 
 func TestClosedDatabase(t *testing.T) {
+	before := goleak.IgnoreCurrent()
 	db := fresh(t)
 	if err := errors.Join(db.Close(), db.Close()); err != nil {
 		t.Fatal(err)
@@ -329,6 +331,7 @@ func TestClosedDatabase(t *testing.T) {
 			t.Errorf("%s is left: %v", suffix, err)
 		}
 	}
+	goleak.VerifyNone(t, before)
 }
 
 func TestOpenEndsWithItsContext(t *testing.T) {

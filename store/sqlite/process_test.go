@@ -95,7 +95,8 @@ func oneEvent(run string, seq int64, state string) store.Commit {
 	return store.Commit{
 		Run:       store.Run{ID: run, Flow: "f", Status: store.Running, State: state, Created: time.UnixMilli(1)},
 		ExpectSeq: seq - 1, Epoch: 1,
-		Events: []store.Event{{Seq: seq, At: time.UnixMilli(seq), Type: "said", State: state, Visit: 1, Step: 1, Data: []byte(`{"text":"hello"}`)}},
+		Events: []store.Event{{Seq: seq, At: time.UnixMilli(seq), Type: "said", State: state, Visit: 1, Step: 1,
+			Data: []byte(`{"text":"hello"}`)}},
 	}
 }
 

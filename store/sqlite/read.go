@@ -26,7 +26,8 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		{&r.blob, `SELECT data FROM blobs WHERE run = (SELECT no FROM runs WHERE id = ?) AND hash = ?`},
 		{&r.source, `SELECT source FROM flows WHERE hash = ?`},
 		{&r.remembered, `SELECT value, version, updated_at FROM memory WHERE namespace = ? AND key = ?`},
-		{&r.mentions, `SELECT EXISTS (SELECT 1 FROM events WHERE id > (?1 << 32) AND id < (?1 + 1) << 32 AND instr(lower(data), ?2))`},
+		{&r.mentions, `SELECT EXISTS (SELECT 1 FROM events
+			WHERE id > (?1 << 32) AND id < (?1 + 1) << 32 AND instr(lower(data), ?2))`},
 	} {
 		stmt, err := db.PrepareContext(ctx, q.text)
 		if err != nil {
@@ -49,7 +50,7 @@ func (db *DB) Events(ctx context.Context, run string, after int64, limit int) ([
 	if err != nil {
 		return nil, db.readError(run, err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close()
 	var got []store.Event
 	for rows.Next() {
 		var e store.Event
@@ -146,7 +147,7 @@ func (db *DB) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	if err != nil {
 		return nil, explain(db.path, err)
 	}
-	defer tx.Rollback() //nolint:errcheck // nothing was written
+	defer tx.Rollback() // nothing was written
 	got, err := db.list(ctx, tx, f)
 	return got, explain(db.path, err)
 }
@@ -165,7 +166,7 @@ func (db *DB) list(ctx context.Context, tx *sql.Tx, f store.Filter) ([]store.Run
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close()
 	mentions := tx.StmtContext(ctx, db.reads.mentions)
 	row := make([]any, 26)
 	into := make([]any, len(row))

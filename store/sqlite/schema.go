@@ -106,7 +106,8 @@ func migrate(c *conn, path string) (err error) {
 		if err := c.script(migrations[version]); err != nil {
 			return err
 		}
-		if err := c.script(fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", version+1, applicationID)); err != nil {
+		mark := fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", version+1, applicationID)
+		if err := c.script(mark); err != nil {
 			return err
 		}
 	}

@@ -88,10 +88,9 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, explain(path, err)
 	}
 	db := &DB{path: path, now: o.Now, heads: make(map[string]head)}
-	db.writer = newWriter(path, file, func(ctx context.Context) (*conn, error) {
+	db.writer = newWriter(file, func(ctx context.Context) (*conn, error) {
 		return connect(ctx, dsn(file, o.Durability, writing))
-	})
-	db.writer.undone = func() { clear(db.heads) } // what they say was not written
+	}, func() { clear(db.heads) })
 	// The writer's connection is there from the start and goes last: only it can put the write-ahead log away.
 	err = patiently(ctx, func() error { return db.writer.open(ctx) })
 	if err == nil {
@@ -111,6 +110,9 @@ func (db *DB) Close() error {
 	}
 	return explain(db.path, errors.Join(err, db.writer.close()))
 }
+
+// write carries an op out; see writer.do.
+func (db *DB) write(ctx context.Context, o op) error { return explain(db.path, db.writer.do(ctx, o)) }
 
 func (db *DB) openReaders(ctx context.Context, dsn string, n int) error {
 	connector, err := sqlite.NewConnector(dsn)

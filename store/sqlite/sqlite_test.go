@@ -32,3 +32,7 @@ func fresh(t testing.TB) *DB {
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return fresh(t) })
 }
+
+// payload is the data of a usual event.
+var payload = []byte(`{"tool":"lookup_order","args":{"order_id":"A1001"},"result":{"status":"ok","value":{"id":"A1001",` +
+	`"item":"lamp","status":"paid","cents":4900}},"ms":12}`)

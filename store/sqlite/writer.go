@@ -33,11 +33,11 @@ type request struct {
 // writer commits what callers queue, in groups. There is no goroutine of its own: the caller that finds nobody leading
 // leads, which means that it alone uses the connection. It commits one group and hands the lead to the first in the queue.
 type writer struct {
-	path, file string // as the user named it, and absolute
-	connect    func(context.Context) (*conn, error)
-	undone     func()              // called by the leader when something that an op wrote is rolled back
-	now        func() time.Time    // for pacing only
-	sleep      func(time.Duration) // for pacing only
+	file    string // absolute path of the database
+	connect func(context.Context) (*conn, error)
+	undone  func()              // called by the leader when something that an op wrote is rolled back
+	now     func() time.Time    // for pacing only
+	sleep   func(time.Duration) // for pacing only
 
 	mu      sync.Mutex
 	queue   []*request
@@ -47,15 +47,14 @@ type writer struct {
 
 	// The rest belongs to the leader.
 	conn     *conn     // nil: to be opened
-	suspect  bool      // the newest transaction ended in an error, the connection may still be inside it
+	suspect  bool      // the connection may be in a wrong state: where BEGIN fails on it, it is replaced
 	began    time.Time // when the present turn began
 	groups   int64     // transactions committed so far
-	logLimit int64     // bytes of the write-ahead log at which to cut it down, at least walLarge
+	logLimit int64     // bytes of the write-ahead log at which to cut it down
 }
 
-func newWriter(path, file string, connect func(context.Context) (*conn, error)) *writer {
-	w := &writer{path: path, file: file, connect: connect, now: time.Now, sleep: time.Sleep,
-		logLimit: walLarge}
+func newWriter(file string, connect func(context.Context) (*conn, error), undone func()) *writer {
+	w := &writer{file: file, connect: connect, undone: undone, now: time.Now, sleep: time.Sleep, logLimit: walLarge}
 	w.quiet.L = &w.mu
 	return w
 }
@@ -85,7 +84,7 @@ func (w *writer) do(ctx context.Context, o op) error {
 	if r.panicked != nil {
 		panic(r.panicked)
 	}
-	return explain(w.path, r.err)
+	return r.err
 }
 
 // lead commits one group, of which self is the first, answers the others and hands the lead on.
@@ -165,8 +164,8 @@ func (w *writer) open(ctx context.Context) (err error) {
 	return err
 }
 
-// transact runs a group in the open transaction and commits it. It reports false when the transaction broke before that:
-// nothing was written then, and no request of the group has its answer.
+// transact runs a group in the open transaction and commits it. It reports false when the transaction of several requests
+// broke: nothing was written then, and none of them has its answer.
 func (w *writer) transact(group []*request) bool {
 	good := 0
 	for _, r := range group {
@@ -184,6 +183,9 @@ func (w *writer) transact(group []*request) bool {
 	}
 	if _, err := w.conn.exec("COMMIT"); err != nil {
 		w.rollback()
+		if full(err) && len(group) > 1 {
+			return false // certainly not written, and what is smaller may fit
+		}
 		for _, r := range group {
 			if r.ok() {
 				r.err = err // nobody knows whether it was written
@@ -196,7 +198,7 @@ func (w *writer) transact(group []*request) bool {
 }
 
 // apply runs one request. In a group it stands in a savepoint, so that its failure leaves the neighbours alone; apply
-// reports false when the whole transaction is gone, as SQLite does on a full disk.
+// reports false when the whole transaction is gone, which SQLite does when the file may not grow.
 func (w *writer) apply(r *request, grouped bool) bool {
 	r.err, r.panicked = nil, nil
 	if grouped {

@@ -65,7 +65,7 @@ func queued(t *testing.T, db *DB, ops ...op) []any {
 					results[i] = p
 				}
 			}()
-			if err := db.writer.do(context.Background(), o); err != nil {
+			if err := db.write(context.Background(), o); err != nil {
 				results[i] = err
 			}
 		})

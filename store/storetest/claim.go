@@ -169,7 +169,8 @@ var noticeTests = []test{
 		}
 	}},
 	{"need a run", func(b *bench) {
-		b.is("post", b.s.Post(b.ctx, store.Notice{Run: "nobody", Kind: store.NoticeCancel, At: at(0), Data: []byte(`{}`)}), store.ErrNotFound)
+		n := store.Notice{Run: "nobody", Kind: store.NoticeCancel, At: at(0), Data: []byte(`{}`)}
+		b.is("post", b.s.Post(b.ctx, n), store.ErrNotFound)
 	}},
 	{"come with the heartbeat of the holder", func(b *bench) {
 		for _, id := range []string{"one", "two", "foreign", "free"} {

@@ -45,13 +45,15 @@ var dataTests = []test{
 	{"keeps blobs by run and hash", func(b *bench) {
 		for _, id := range []string{"one", "two"} {
 			c := creation(id)
-			c.Blobs = []store.Blob{{Hash: "h", Data: []byte("of " + id)}, {Hash: "bin", Data: []byte{0, 255, 0}}, {Hash: "none", Data: nil}}
+			c.Blobs = []store.Blob{{Hash: "h", Data: []byte("of " + id)}, {Hash: "bin", Data: []byte{0, 255, 0}}, {Hash: "none"}}
 			b.commit(c)
 		}
 		c := next(b.run("one"), 1)
-		c.Blobs = []store.Blob{{Hash: "h", Data: []byte("changed")}, {Hash: "h2", Data: []byte("second")}, {Hash: "h2", Data: []byte("twice")}}
+		c.Blobs = []store.Blob{{Hash: "h", Data: []byte("changed")}, {Hash: "h2", Data: []byte("second")},
+			{Hash: "h2", Data: []byte("twice")}}
 		b.commit(c)
-		for _, want := range [][3]string{{"one", "h", "of one"}, {"two", "h", "of two"}, {"one", "h2", "second"}, {"one", "bin", "\x00\xff\x00"}, {"two", "none", ""}} {
+		for _, want := range [][3]string{{"one", "h", "of one"}, {"two", "h", "of two"}, {"one", "h2", "second"},
+			{"one", "bin", "\x00\xff\x00"}, {"two", "none", ""}} {
 			got, err := b.s.Blob(b.ctx, want[0], want[1])
 			b.is("blob", err, nil)
 			b.same("blob "+want[1]+" of "+want[0], string(got), want[2])

@@ -185,7 +185,8 @@ var filterTests = []test{
 		b.shows("all", store.Filter{Unheld: func(store.Worker) bool { return true }}, "odd dead live free")
 	}},
 	{"by text", func(b *bench) {
-		for i, data := range []string{`{"a":"Apple 100% ripe"}`, `{"b":"a_c \"x\\y\""}`, `{"c":"猫 Äpfel"}`, `{"d":"` + strings.Repeat("x", 5000) + `pie"}`} {
+		for i, data := range []string{`{"a":"Apple 100% ripe"}`, `{"b":"a_c \"x\\y\""}`, `{"c":"猫 Äpfel"}`,
+			`{"d":"` + strings.Repeat("x", 5000) + `pie"}`} {
 			b.listed(fmt.Sprint(i), int64(i), func(c *store.Commit) {
 				c.Events = append(c.Events, event(2))
 				c.Events[1].Data = []byte(data)
