@@ -27,7 +27,16 @@ func questioning(t *testing.T, q engine.Question) (r *rig, got *engine.Answer) {
 	return r, got
 }
 
-func TestAnswersAreReadByTheirQuestion(t *testing.T) {
+// replying is a reply to a question and what the handler gets, or what the error says.
+type replying struct {
+	name  string
+	q     engine.Question
+	reply engine.Reply
+	want  engine.Answer // By is the person
+	bad   string
+}
+
+func replies() []replying {
 	yes, no := true, false
 	kind := func(k history.QuestionKind, schema string, choices ...history.Choice) engine.Question {
 		q := engine.Question{Kind: k, Text: "?", Choices: choices}
@@ -41,13 +50,7 @@ func TestAnswersAreReadByTheirQuestion(t *testing.T) {
 	form := kind(history.KindAsk, `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name"]}`)
 	choice := kind(history.KindAsk, "", history.Choice{Name: "red", Label: "Fiery red"}, history.Choice{Name: "blue", Label: "2"},
 		history.Choice{Name: "other", Label: "Another", Schema: machine.Values{"type": "integer"}})
-	for _, tc := range []struct {
-		name  string
-		q     engine.Question
-		reply engine.Reply
-		want  engine.Answer // By is the person
-		bad   string        // or what the error says
-	}{
+	return []replying{
 		{"yes", confirm, engine.Reply{Yes: &yes}, engine.Answer{Value: true, Text: "yes"}, ""},
 		{"no with a reason", confirm, engine.Reply{Yes: &no, Text: "too dear"}, engine.Answer{Value: false, Text: "too dear"}, ""},
 		{"no", confirm, engine.Reply{Yes: &no}, engine.Answer{Value: false, Text: "no"}, ""},
@@ -85,7 +88,11 @@ func TestAnswersAreReadByTheirQuestion(t *testing.T) {
 		{"choice with its value", choice, engine.Reply{Text: "other 42"}, engine.Answer{Choice: "other", Value: int64(42), Text: "other 42"}, ""},
 		{"choice with a bad value", choice, engine.Reply{Text: "other one"}, engine.Answer{}, "expected integer"},
 		{"no choice", choice, engine.Reply{Text: "green"}, engine.Answer{}, "red, blue, other"},
-	} {
+	}
+}
+
+func TestAnswersAreReadByTheirQuestion(t *testing.T) {
+	for _, tc := range replies() {
 		t.Run(tc.name, func(t *testing.T) {
 			r, got := questioning(t, tc.q)
 			e := r.engine("w")
@@ -227,5 +234,20 @@ func TestAnsweredRunGoesOnElsewhere(t *testing.T) {
 	}
 	if resumed := all[*history.RunResumed](t, second); len(resumed) != 1 || resumed[0].Interrupted {
 		t.Errorf("it was taken up as %+v", resumed)
+	}
+}
+
+// A run that was answered stays with its process when it is told something in between.
+func TestWordForAnAnsweredRun(t *testing.T) {
+	r, _ := questioning(t, engine.Question{Kind: history.KindAsk, Text: "?"})
+	e := r.engine("w")
+	r.run(e)
+	answer(t, e, engine.Reply{Ask: "1.0", Text: "x"})
+	if err := e.Raise(context.Background(), "run", "steps", 1); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, advance(t, e), store.Succeeded)
+	if h := trace(t, e, "run"); h != "run_started start asked run_waiting answered limit_raised transition end run_finished" {
+		t.Errorf("history %s", h)
 	}
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"flowctl/engine/history"
@@ -77,8 +79,6 @@ func (st *Step) asked(key string, q Question) history.Event {
 		d.Schema = machine.Values{"enum": names}
 	case q.Schema != nil:
 		d.Schema = schemaValue(q.Schema)
-	case q.Kind == history.KindConfirm:
-		d.Schema = machine.Values{"type": "boolean"}
 	default:
 		d.Schema = machine.Values{"type": "string"}
 	}
@@ -102,6 +102,9 @@ func schemaValue(s machine.Schema) machine.Value {
 func (st *Step) suspend(questions ...history.Event) error {
 	if h := st.goLive(); h != nil {
 		return st.kill(h)
+	}
+	if errors.Is(context.Cause(st.ctx), errCancelled) {
+		return st.kill(&halt{kind: haltCancelled})
 	}
 	if len(questions) == 0 && st.snap.Status == store.Waiting {
 		if err := st.s.release(); err != nil {

@@ -51,6 +51,9 @@ func (st *Step) Call(calls ...Call) ([]tool.Result, error) {
 	if err := b.recall(past); err != nil {
 		return nil, err
 	}
+	if st.wentOn() {
+		b.recallOutages()
+	}
 	for !b.complete() {
 		if err := b.work(); err != nil {
 			return nil, err
@@ -521,6 +524,16 @@ func (b *batch) outage(c *batchCall, problem machine.Problem) error {
 	}
 	c.result = &tool.Result{Status: tool.Unavailable, Problem: c.failed}
 	return nil
+}
+
+// recallOutages answers calls from their failed attempts after all, where the record goes on behind the batch: the
+// handler has gone on from the outages then.
+func (b *batch) recallOutages() {
+	for _, c := range b.open() {
+		if !c.open && !c.failed.None() {
+			c.result = &tool.Result{Status: tool.Unavailable, Problem: c.failed}
+		}
+	}
 }
 
 // maxTries is how often a call that may simply run again does so before its result counts as unknown.

@@ -11,6 +11,7 @@ import (
 	"flowctl/engine/tool"
 	"flowctl/flows/machine"
 	"flowctl/store"
+	"flowctl/store/faulty"
 )
 
 // inFlight is a rig whose run stands in the middle of a write.
@@ -213,6 +214,16 @@ func TestSenderThatGivesUpLeavesItsNotice(t *testing.T) {
 	wantStatus(t, await(t, x.end, "the run"), store.Cancelled)
 }
 
+// A notice whose sender is gone is read by whoever takes the run up next, also where there is only a question to look at.
+func TestCancelThatWasLeftBehind(t *testing.T) {
+	r := asking(t)
+	wantStatus(t, r.run(r.engine("w")), store.Waiting)
+	if err := r.store.Post(context.Background(), store.Notice{Run: "run", Kind: store.NoticeCancel, Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, advance(t, r.engine("w2")), store.Cancelled)
+}
+
 // posting is a store that tells when a notice was posted.
 type posting struct {
 	store.Store
@@ -247,7 +258,10 @@ func TestRaiseAndSignalReachARunWhereverItStands(t *testing.T) {
 	}
 	t.Run("at work", func(t *testing.T) {
 		r := newRig(t, newFlow().state("start", "next", "end").state("end"))
-		r.config = func(cfg *engine.Config) { cfg.Beat = time.Millisecond }
+		r.config = func(cfg *engine.Config) { // the test's clock runs away with a handler that never rests
+			cfg.Beat, cfg.Stale = time.Millisecond, 1000*time.Hour
+		}
+		r.flow.Limits.Time = 0
 		stands, goOn := make(chan struct{}), make(chan struct{})
 		r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
 			close(stands)
@@ -350,4 +364,30 @@ func (s *once) Commit(ctx context.Context, c store.Commit) error {
 		}
 	}
 	return s.Store.Commit(ctx, c)
+}
+
+// A cancel that comes while a commit is on its way waits for it.
+func TestCancelDuringASlowCommit(t *testing.T) {
+	r := newRig(t, newFlow().state("start", "next", "end").state("end"))
+	r.config = func(cfg *engine.Config) { cfg.Beat = time.Millisecond }
+	reached, release := make(chan struct{}), make(chan struct{})
+	plain := r.store
+	r.store = faulty.New(plain, faulty.At(2, faulty.Hold(reached, release)))
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) { return "next", step.Say("hello") })
+	worker := r.engine("worker")
+	r.store = &posting{Store: plain, posted: func() { close(release) }}
+	other := r.engine("other")
+	r.start(worker)
+	end := make(chan *history.Snapshot, 1)
+	go func() { end <- advance(t, worker) }()
+	await(t, reached, "the commit")
+	err := other.Cancel(context.Background(), "run")
+	snap := await(t, end, "the run")
+	got := trace(t, other, "run")
+	switch { // whichever comes first, the cancel or the end, the other one says so
+	case err == nil && snap.Status == store.Cancelled && got == "run_started start said run_finished":
+	case errors.Is(err, engine.ErrFinished) && snap.Status == store.Succeeded && got == "run_started start said transition end run_finished":
+	default:
+		t.Errorf("cancel gave %v, the run has %s, history %s", err, snap.Status, got)
+	}
 }

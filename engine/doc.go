@@ -5,5 +5,6 @@
 // It never imports the handlers, the flow reader, a store driver or the command line: those are given to it in Config.
 //
 // Read loop.go first; it is the whole cycle on one page. Then step.go (what a handler can do), session.go (the one place
-// that commits) and fsm.go (the machine that moves).
+// that commits), fsm.go (the machine that moves), take.go (how a run becomes ours) and reload.go (what becomes of a commit
+// that failed).
 package engine

@@ -15,7 +15,7 @@ var (
 	ErrUnknownRun = errors.New("no such run")
 	// ErrBusy is returned when a live process holds the run.
 	ErrBusy = errors.New("the run is at work in another process")
-	// ErrLost is returned when another process took the run, or the store failed for good, while this one was at work.
+	// ErrLost is returned when another process took the run while this one was at work.
 	ErrLost = errors.New("the run was taken over by another process")
 	// ErrFinished is returned by calls that need a run that has not ended.
 	ErrFinished = errors.New("the run has ended")

@@ -47,8 +47,8 @@ func (s *session) limit(name string) int64 {
 	return limit + int64(s.head.Spent.Raised[name])
 }
 
-// limitTime gives the run's limit of active time, 0 for none.
-func (s *session) limitTime() time.Duration {
+// timeAllowed gives the run's limit of active time, 0 for none.
+func (s *session) timeAllowed() time.Duration {
 	if s.m.Limits.Time == 0 {
 		return 0
 	}
@@ -74,20 +74,20 @@ func (st *Step) check() error {
 	case cause != nil && !errors.Is(cause, errTimeUp):
 		return st.kill(&halt{kind: haltInterrupted})
 	}
-	if left, end := st.timeLeft(); end != nil && (left <= 0 || cause != nil) {
-		return st.kill(end)
+	if left, by := st.timeLeft(); by != nobodys && (left <= 0 || cause != nil) {
+		return st.kill(st.timeUp(by))
 	}
 	return nil
 }
 
 var errTimeUp = errors.New("the time of the step or the run is up")
 
-// limitTime ends the step's context when the active time of the step or the run is up. A limit that was raised in the
+// watchTime ends the step's context when the active time of the step or the run is up. A limit that was raised in the
 // meantime gives it more. done ends the watch.
-func (st *Step) limitTime(end context.CancelCauseFunc) (done func()) {
-	left, h := st.timeLeft()
+func (st *Step) watchTime(end context.CancelCauseFunc) (done func()) {
+	left, by := st.timeLeft()
 	switch {
-	case h == nil:
+	case by == nobodys:
 		return func() {}
 	case left <= 0:
 		end(errTimeUp)
@@ -121,22 +121,37 @@ func (st *Step) limitTime(end context.CancelCauseFunc) (done func()) {
 	}
 }
 
-// timeLeft gives the active time that is left to the step, by its own limit or the run's, and what ends it; nil where
-// nothing does.
-func (st *Step) timeLeft() (time.Duration, *halt) {
+// timeLeft gives the active time that is left to the step, and by whose limit: its state's or the run's; nobodys where
+// neither has one.
+func (st *Step) timeLeft() (time.Duration, timeOwner) {
 	elapsed := st.s.head.Elapsed(st.s.eng.now())
 	var left time.Duration
-	var end *halt
+	by := nobodys
 	if limit := time.Duration(st.state.Limits.Time); limit > 0 {
-		left = limit - (elapsed - st.s.head.Spent.StepActive)
-		end = &halt{kind: haltMoved, outcome: machine.Timeout, problem: machine.Problem{Kind: "timeout",
-			Message: fmt.Sprintf("state %s took longer than %s", st.state.Name, limit)}}
+		left, by = limit-(elapsed-st.s.head.Spent.StepActive), theStates
 	}
-	if limit := st.s.limitTime(); limit > 0 && (end == nil || limit-elapsed < left) {
-		left = limit - elapsed
-		end = limitHalt(st.s.id, limitTime, limit.String())
+	if limit := st.s.timeAllowed(); limit > 0 && (by == nobodys || limit-elapsed < left) {
+		left, by = limit-elapsed, theRuns
 	}
-	return left, end
+	return left, by
+}
+
+// timeOwner says whose time it is.
+type timeOwner int
+
+const (
+	nobodys timeOwner = iota
+	theStates
+	theRuns
+)
+
+// timeUp is the halt of a step whose time is up.
+func (st *Step) timeUp(by timeOwner) *halt {
+	if by == theRuns {
+		return limitHalt(st.s.id, limitTime, st.s.timeAllowed().String())
+	}
+	return &halt{kind: haltMoved, outcome: machine.Timeout, problem: machine.Problem{Kind: "timeout",
+		Message: fmt.Sprintf("state %s took longer than %s", st.state.Name, st.state.Limits.Time)}}
 }
 
 // stepsLeft gives the halt of a run that has used up its steps.

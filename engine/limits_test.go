@@ -102,6 +102,20 @@ func TestLimitOfVisitsWithoutAnyLineStops(t *testing.T) {
 	}
 }
 
+func TestLimitOfVisitsGoesByItsOwnLine(t *testing.T) {
+	f := newFlow().state("start", "again", "start", "fail", "end").state("rest", "done", "end").state("end").
+		route("start", machine.Limit, machine.Branch{To: "rest"})
+	f.at("start").Limits.Visits = 1
+	r := newRig(t, f)
+	r.on("start", outcome("again"))
+	r.on("rest", outcome("done"))
+	snap := r.run(r.engine("w"))
+	wantStatus(t, snap, store.Succeeded)
+	if !slices.Equal(snap.Now.Path, []string{"start", "start", "rest", "end"}) {
+		t.Errorf("path %v", snap.Now.Path)
+	}
+}
+
 func TestTimeOfAStateIsAnOutcome(t *testing.T) {
 	for _, routed := range []bool{true, false} {
 		f := newFlow().variable("late", `{"type":"string"}`).state("start", "next", "end").state("slow", "done", "end").state("end")

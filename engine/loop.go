@@ -31,7 +31,7 @@ func (e *Engine) Advance(ctx context.Context, run string) (*history.Snapshot, er
 		}
 		done()
 		if err != nil {
-			if err = e.recover(ctx, s, err); err != nil {
+			if err = e.regain(ctx, s, err); err != nil {
 				return nil, err
 			}
 		}
@@ -59,10 +59,10 @@ func (s *session) enter(ctx context.Context) (step *Step, done func()) {
 	}
 	step.seen = step.snap.At
 	if len(s.record) == 0 {
-		step.snap, step.live = s.head, true
+		step.snap = s.head
 	}
 	step.snap.Now.Env = s.head.Now.Env // what a take-up has changed counts from the step's entry
-	endTime := step.limitTime(stop)
+	endTime := step.watchTime(stop)
 	var err error
 	if step.set, err = tool.NewSet(s.tools, state.Tools); err != nil {
 		step.kill(stopped(history.CodeHandler, "switch to a flow that has it: flowctl resume "+s.id+" --flow FILE", "state %s: %v", state.Name, err))

@@ -50,8 +50,8 @@ func (e *Engine) reload(ctx context.Context, s *session, cause error) (done bool
 	return done, h, nil
 }
 
-// recover brings a run whose commit failed in the middle of its work back to where it can go on, or stops it.
-func (e *Engine) recover(ctx context.Context, s *session, cause error) error {
+// regain brings a run whose commit failed in the middle of its work back to where it can go on, or stops it.
+func (e *Engine) regain(ctx context.Context, s *session, cause error) error {
 	_, h, err := e.reload(ctx, s, cause)
 	if err != nil || h == nil || s.released {
 		return err

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"flowctl/engine/history"
@@ -60,7 +60,7 @@ type ReportError struct {
 func (e *Engine) History(ctx context.Context, run string) ([]history.Event, error) {
 	rows, err := e.cfg.Store.Events(ctx, run, 0, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		return nil, readError(ctx, err)
 	}
 	return history.DecodeAll(rows, 0)
 }
@@ -73,6 +73,10 @@ func (e *Engine) Report(ctx context.Context, run string) (Report, error) {
 		return Report{}, err
 	}
 	events, err := e.History(ctx, run)
+	var damaged *history.DamagedError
+	if err != nil && !errors.As(err, &damaged) {
+		return Report{}, err
+	}
 	var snap *history.Snapshot
 	if err == nil {
 		snap, err = history.Fold(history.New(run), events)

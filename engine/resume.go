@@ -109,7 +109,7 @@ func (s *session) switchTo(ctx context.Context, req ResumeRequest) (*history.Flo
 		return nil, false, fmt.Errorf("%w: %s", ErrIncompatible, strings.Join(misfits, "; "))
 	}
 	if err := s.eng.cfg.Store.PutFlow(ctx, m.Hash, m.Source); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", ErrStore, err)
+		return nil, false, readError(ctx, err)
 	}
 	s.eng.remember(m.Hash, m.Dir, m)
 	s.m = m

@@ -14,11 +14,11 @@ import (
 	"flowctl/store"
 )
 
-// A checkpoint is stored at a step's entry when checkpointEvery events have passed since the last one, and an eighth of
+// A checkpoint is stored at a step's entry when checkpointEvery events have passed since the last one, and a quarter of
 // the whole history: it grows with the run, so storing it at a fixed interval would write more and more.
 const (
 	checkpointEvery = 64
-	checkpointShare = 8
+	checkpointShare = 4
 )
 
 // commitTime bounds one commit, which no cancelled context stops.
@@ -27,32 +27,50 @@ const commitTime = time.Minute
 // session is one run at work in this process: what is known of it, and the only place that writes its history. commit may
 // be called from several goroutines; everything else belongs to the goroutine that advances the run.
 type session struct {
-	eng   *Engine
-	id    string
-	epoch int64
-	owner string
+	eng *Engine
+	id  string
+	lease
+	definition
+	past
+	mailbox
 
+	mu      sync.Mutex
+	broken  error  // set when a commit failed: the rest is not to be trusted
+	flight  flight // the newest commit, to find out after a failure whether it happened
+	retries int    // reloads since the last good commit
+	leaving leaving
+	busy    bool // guarded by Engine.mu: some call works with the session
+}
+
+// lease says how the run is ours.
+type lease struct {
+	epoch    int64
+	owner    string // who may see the run
+	released bool   // it is given back, or was lost
+	asleep   bool   // claimed, and its take-up is not recorded yet
+	lost     bool   // it was claimed from a process that is gone
+}
+
+// definition is what the run goes by.
+type definition struct {
 	m     *machine.Machine
 	tools map[string]tool.Tool
 	fsm   *runFSM
+}
 
-	mu         sync.Mutex
+// past is the run's history, folded.
+type past struct {
 	head       *history.Snapshot // after the newest event
-	base       *history.Snapshot // at the entry of the present step; same as head once the run is live
+	base       *history.Snapshot // at the entry of the present step, to replay record on; nil once the step was entered live
 	record     []history.Event   // recorded of the present step when the session was loaded
 	checkpoint int64             // seq of the stored checkpoint
-	released   bool
-	broken     error  // set when a commit failed: the rest is not to be trusted
-	flight     flight // the newest commit, to find out after a failure whether it happened
-	retries    int    // reloads since the last good commit
-	leaving    leaving
-	asleep     bool // claimed, and its take-up is not recorded yet
-	lost       bool // it was claimed from a process that is gone
-	busy       bool // guarded by Engine.mu: some call works with the session
+}
 
+// mailbox holds the notices for the run that are read and not yet taken up.
+type mailbox struct {
 	mailMu sync.Mutex
 	mail   []store.Notice
-	seen   map[int64]bool
+	seen   map[int64]bool          // ids of notices that were read
 	stop   context.CancelCauseFunc // of the work under way; nil between advances
 }
 

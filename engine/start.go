@@ -35,33 +35,38 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 	if err != nil {
 		return "", false, err
 	}
-	id = req.ID
-	if id == "" {
+	if id = req.ID; id == "" {
 		id = e.cfg.NewID()
-	} else if !runIDPattern.MatchString(id) {
-		return "", false, usagef("use 1 to 100 letters, digits, dots, dashes and underscores, a letter or digit first",
-			"%q cannot be a run's id", id)
-	}
-	if row, err := e.row(ctx, id); err == nil {
-		return id, true, e.sameRun(ctx, row, m, inputs)
-	} else if !errors.Is(err, ErrUnknownRun) {
-		return "", false, err
+	} else if exists, err := e.startedBefore(ctx, id, m, inputs); exists || err != nil {
+		return id, exists, err
 	}
 	if err := e.prepare(ctx, m); err != nil {
 		return "", false, err
 	}
 	err = e.create(ctx, id, req, inputs)
 	if errors.Is(err, store.ErrExists) {
-		row, err := e.row(ctx, id)
-		if errors.Is(err, ErrUnknownRun) {
-			return "", false, fmt.Errorf("%w: %s is being started", ErrBusy, id)
+		exists, err = e.startedBefore(ctx, id, m, inputs)
+		if err == nil && !exists {
+			err = fmt.Errorf("%w: %s is being started", ErrBusy, id)
 		}
-		if err != nil {
-			return "", false, err
-		}
-		return id, true, e.sameRun(ctx, row, m, inputs)
 	}
-	return id, false, err
+	return id, exists, err
+}
+
+// startedBefore says whether there is a run of an id; one of another flow or with other inputs is an error.
+func (e *Engine) startedBefore(ctx context.Context, id string, m *machine.Machine, inputs machine.Values) (bool, error) {
+	if !runIDPattern.MatchString(id) {
+		return false, usagef("use 1 to 100 letters, digits, dots, dashes and underscores, a letter or digit first",
+			"%q cannot be a run's id", id)
+	}
+	row, err := e.row(ctx, id)
+	if errors.Is(err, ErrUnknownRun) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, e.sameRun(ctx, row, m, inputs)
 }
 
 // prepare makes what the flow's tools need before the first state, and keeps the definition.
@@ -74,7 +79,7 @@ func (e *Engine) prepare(ctx context.Context, m *machine.Machine) error {
 		}
 	}
 	if err := e.cfg.Store.PutFlow(ctx, m.Hash, m.Source); err != nil {
-		return fmt.Errorf("%w: %w", ErrStore, err)
+		return readError(ctx, err)
 	}
 	e.remember(m.Hash, m.Dir, m)
 	return nil
@@ -122,7 +127,7 @@ func (e *Engine) create(ctx context.Context, id string, req StartRequest, inputs
 func (e *Engine) sameRun(ctx context.Context, row store.Run, m *machine.Machine, inputs machine.Values) error {
 	first, err := e.cfg.Store.Events(ctx, row.ID, 0, 1)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrStore, err)
+		return readError(ctx, err)
 	}
 	evs, err := history.DecodeAll(first, 0)
 	if err != nil || len(evs) == 0 {

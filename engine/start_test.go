@@ -228,7 +228,40 @@ func TestSecretsAreNotStored(t *testing.T) {
 	}
 	r.tools["fail"] = func(context.Context, tool.Call) (machine.Value, error) { return nil, errors.New("401 for " + key) }
 	r.tools["loud"] = func(context.Context, tool.Call) (machine.Value, error) { panic("no " + key) }
-	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+	r.on("start", tellSecrets(key, sees))
+	r.on("later", func(context.Context, *engine.Step) (machine.Outcome, error) {
+		return "", errors.New("broke over " + key)
+	})
+	e := r.engine("w")
+	ctx := context.Background()
+	if _, _, err := e.Start(ctx, engine.StartRequest{Machine: r.flow, ID: "run", Inputs: machine.Values{"message": "my key is " + key}}); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, advance(t, e), store.Waiting)
+	if err := e.Signal(ctx, "run", "told", "it is "+key); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, e, engine.Reply{Ask: "1.3", Text: "yes, " + key})
+	wantStop(t, advance(t, e), history.CodeHandler, "[secret:KEY]")
+	rows, err := r.store.Events(ctx, "run", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if strings.Contains(string(row.Data), key) {
+			t.Errorf("event %d (%s): %s", row.Seq, row.Type, row.Data)
+		}
+	}
+	if strings.Contains(observed.String(), key) {
+		t.Error("an observer saw the key")
+	}
+	r.on("later", outcome("fail"))
+	wantStatus(t, advance(t, e), store.Succeeded)
+}
+
+// tellSecrets is a handler that lets a key slip wherever it can, and looks at what comes back.
+func tellSecrets(key string, sees func(where, text string)) func(context.Context, *engine.Step) (machine.Outcome, error) {
+	return func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
 		if err := step.Set("v", "mine is "+key); err != nil {
 			return "", err
 		}
@@ -260,33 +293,5 @@ func TestSecretsAreNotStored(t *testing.T) {
 		}
 		sees("the first message", heard[0])
 		return "next", nil
-	})
-	r.on("later", func(context.Context, *engine.Step) (machine.Outcome, error) {
-		return "", errors.New("broke over " + key)
-	})
-	e := r.engine("w")
-	ctx := context.Background()
-	if _, _, err := e.Start(ctx, engine.StartRequest{Machine: r.flow, ID: "run", Inputs: machine.Values{"message": "my key is " + key}}); err != nil {
-		t.Fatal(err)
 	}
-	wantStatus(t, advance(t, e), store.Waiting)
-	if err := e.Signal(ctx, "run", "told", "it is "+key); err != nil {
-		t.Fatal(err)
-	}
-	answer(t, e, engine.Reply{Ask: "1.3", Text: "yes, " + key})
-	wantStop(t, advance(t, e), history.CodeHandler, "[secret:KEY]")
-	rows, err := r.store.Events(ctx, "run", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
-		if strings.Contains(string(row.Data), key) {
-			t.Errorf("event %d (%s): %s", row.Seq, row.Type, row.Data)
-		}
-	}
-	if strings.Contains(observed.String(), key) {
-		t.Error("an observer saw the key")
-	}
-	r.on("later", outcome("fail"))
-	wantStatus(t, advance(t, e), store.Succeeded)
 }

@@ -30,7 +30,6 @@ type Step struct {
 	snap    *history.Snapshot // the entry plus this step's own past; the session's head once the step is live
 	seen    time.Time         // of the newest effect that the handler has had, or of the entry
 	record  []history.Event   // recorded of this step and not yet replayed
-	live    bool
 	ordinal int64
 	pending []history.Event // sets and notes that wait for the next commit
 	overlay machine.Values  // values of the pending sets; nil is unset
@@ -169,10 +168,10 @@ func (st *Step) Set(name string, value machine.Value) error {
 			"handler %s wrote variable %s, which it does not declare to write", st.state.Handler, name))
 	}
 	v, err := machine.Normalize(value)
-	v = st.s.eng.cfg.Secrets.Value(v) // as it will be stored
 	if err != nil {
 		return &machine.SchemaError{Faults: []machine.SchemaFault{{Want: "a JSON value", Got: err.Error()}}}
 	}
+	v = st.s.eng.cfg.Secrets.Value(v) // as it will be stored
 	decl, _ := st.s.m.Vars.Get(name)
 	if v != nil && decl.Schema != nil {
 		if err := decl.Schema.Check(v); err != nil {
@@ -374,15 +373,19 @@ func belongs(key, effect string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '/')
 }
 
+// wentOn says whether the record goes on with another effect.
+func (st *Step) wentOn() bool {
+	return slices.ContainsFunc(st.record, func(ev history.Event) bool { return ev.Key != "" })
+}
+
 // goLive leaves the record behind: what remains of it has no effect of this step in it. From then on the step sees the
 // head of the run.
 func (st *Step) goLive() *halt {
-	for _, ev := range st.record {
-		if ev.Key != "" {
-			return st.divergence(ev.Key, "went on without an effect", ev)
-		}
+	if st.wentOn() {
+		i := slices.IndexFunc(st.record, func(ev history.Event) bool { return ev.Key != "" })
+		return st.divergence(st.record[i].Key, "went on without an effect", st.record[i])
 	}
-	st.record, st.live, st.snap = nil, true, st.s.head
+	st.record, st.snap = nil, st.s.head
 	return nil
 }
 

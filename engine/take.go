@@ -141,7 +141,8 @@ func storeError(err error) error {
 	return fmt.Errorf("%w: %w", ErrStore, err)
 }
 
-// readError gives an error of reading the store its class. What the caller has cancelled is no fault of the store.
+// readError gives an error of the store its class, where nothing of a run was written: what the caller has cancelled is no
+// fault of the store.
 func readError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -211,7 +212,7 @@ func (s *session) roused() []history.Event {
 }
 
 func (e *Engine) newSession(run string) *session {
-	return &session{eng: e, id: run, busy: true, seen: map[int64]bool{}}
+	return &session{eng: e, id: run, busy: true, mailbox: mailbox{seen: map[int64]bool{}}}
 }
 
 // keep registers a session; it is false when the run has one.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -60,13 +61,10 @@ func processStart(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// The name in parentheses may hold blanks; the state is field 3 and the start time field 22 of proc(5).
-	_, rest, ok := strings.Cut(string(data), ") ")
-	if end := strings.LastIndex(string(data), ") "); end >= 0 {
-		rest = string(data)[end+2:]
-	}
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+	// The name in parentheses may hold anything; behind it the state is the first field and the start time the twentieth, see
+	// proc(5). A process that is dead and not yet waited for counts as gone.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
 	return fields[19]
@@ -76,14 +74,9 @@ func processStart(pid int) string {
 // namespace can that be told. Where the system does not tell, nobody is known to be gone and their heartbeats decide.
 func processGone(self store.Worker) func(store.Worker) bool {
 	return func(w store.Worker) bool {
-		if w.Boot == "" || w.Namespace == "" || self.Started == "" {
-			return false
-		}
-		if w.Boot != self.Boot {
-			return false // another machine, or an earlier boot: its heartbeat tells
-		}
-		if w.Namespace != self.Namespace {
-			return false
+		known := w.Boot != "" && w.Namespace != "" && w.Started != "" && self.Started != ""
+		if !known || w.Boot != self.Boot || w.Namespace != self.Namespace {
+			return false // of another machine, boot or container its heartbeat tells
 		}
 		return processStart(w.PID) != w.Started
 	}

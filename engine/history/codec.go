@@ -135,13 +135,22 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// decodeObject reads exactly one JSON object.
-func decodeObject(data []byte, into any) error {
-	if len(data) == 0 || data[0] != '{' || !json.Valid(data) {
-		return errors.New("it is no JSON object")
+// decodeObject reads exactly one JSON object. Data without values needs no exact numbers, which are dearer to read; those
+// types that keep values in objects see to it in their UnmarshalJSON.
+func decodeObject(data []byte, into Data) error {
+	if len(data) == 0 || data[0] != '{' {
+		return errNoObject
+	}
+	if _, ok := into.(valued); !ok {
+		return json.Unmarshal(data, into)
+	}
+	if !json.Valid(data) {
+		return errNoObject
 	}
 	return decodeJSON(data, into)
 }
+
+var errNoObject = errors.New("it is no JSON object")
 
 // valued is data that holds values: numbers in them were decoded as json.Number and become exact values here.
 type valued interface{ values() []*machine.Value }

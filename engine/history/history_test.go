@@ -32,7 +32,7 @@ func examples() []history.Event {
 	data := []history.Data{
 		&history.RunStarted{Flow: "support", FlowHash: "sha256:1", Dir: "/flows", Inputs: values, Vars: machine.Values{"remark": ""}, Message: "message"},
 		&history.StateEntered{Env: history.Environment{Model: machine.ModelReady, ApproveAll: true}, Restarted: true},
-		&history.AttemptFailed{Tool: "pay", Problem: problem},
+		&history.AttemptFailed{Tool: "pay", Problem: problem, NotDone: true},
 		&history.ToolStarted{Tool: "pay", Args: values},
 		&history.ToolFinished{Tool: "pay", Effect: machine.EffectWrite, Args: values, Result: tool.Result{Status: tool.OK, Value: values}, MS: 12},
 		&history.Asked{Kind: history.KindApproval, Question: "Approve pay?", Schema: machine.Values{"type": "boolean"}, Tool: "pay", Args: values, Due: &due},

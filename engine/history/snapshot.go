@@ -15,9 +15,8 @@ import (
 type Snapshot struct {
 	Run      RunInfo
 	Status   store.Status
-	Stop     *RunStopped // why it stopped; nil unless Status is Stopped
-	Seq      int64       // of the newest event
-	At       time.Time   // of the newest event
+	Seq      int64     // of the newest event
+	At       time.Time // of the newest event
 	Now      Position
 	Inputs   machine.Values
 	Vars     machine.Values // variables that have a value
@@ -28,7 +27,13 @@ type Snapshot struct {
 	Open     []OpenCall // started and not finished, in the order started
 	Signals  []Signal
 	Spent    Spent
-	Finish   *RunFinished // nil unless Status is final
+	Ending
+}
+
+// Ending is why nobody works on the run.
+type Ending struct {
+	Stop   *RunStopped  // why it stopped; nil unless Status is Stopped
+	Finish *RunFinished // nil unless Status is final
 }
 
 // RunInfo is what never changes but with a switch of flow or folder.
@@ -193,7 +198,7 @@ func (s *Snapshot) Checkpoint() ([]byte, error) {
 // which the caller folds from the first event.
 func FromCheckpoint(data []byte) (*Snapshot, error) {
 	var c checkpoint
-	if err := decodeObject(data, &c); err != nil {
+	if err := decodeJSON(data, &c); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if c.Version != checkpointVersion || c.Snapshot == nil {
