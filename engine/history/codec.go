@@ -75,17 +75,7 @@ func encodeData(d Data) ([]byte, error) {
 	if u, ok := d.(*Unknown); ok {
 		return u.Raw, nil
 	}
-	return encodeJSON(d)
-}
-
-func encodeJSON(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+	return machine.EncodeValue(d)
 }
 
 // Decode reads a stored event. An event that cannot be read is a *DamagedError.

@@ -191,7 +191,7 @@ type checkpoint struct {
 
 // Checkpoint gives the stored form of s. The texts of messages are not in it.
 func (s *Snapshot) Checkpoint() ([]byte, error) {
-	return encodeJSON(checkpoint{Version: checkpointVersion, Snapshot: s})
+	return machine.EncodeValue(checkpoint{Version: checkpointVersion, Snapshot: s})
 }
 
 // FromCheckpoint reads a stored snapshot. A checkpoint that cannot be read, or is of another version, is an error, on
