@@ -449,7 +449,8 @@ func (b *batch) run(chosen []*batchCall) error {
 		return err
 	}
 	cfg := b.st.s.eng.cfg
-	runner := tool.Runner{Now: cfg.Now, Grace: cfg.Grace}
+	runner := tool.Runner{Now: cfg.Now, Grace: cfg.Grace,
+		Hurry: func(cause error) bool { return errors.Is(cause, errTimeUp) }}
 	_, err := runner.Batch(b.st.ctx, jobs, tool.Hooks{
 		Before: func(i int, _ tool.Prepared) error { return b.before(chosen[i]) },
 		After:  func(i int, out tool.Outcome) error { return b.after(chosen[i], out) },
@@ -500,7 +501,7 @@ func (b *batch) after(c *batchCall, out tool.Outcome) error {
 	}
 	unsure := out.Result.Status == tool.Unknown
 	if b.st.ctx.Err() != nil && (unsure || out.Result.Problem.Kind == tool.KindCancelled) {
-		return nil
+		return b.cutShort(c, out)
 	}
 	if unsure && b.follows(c) {
 		failed := history.Event{Key: c.key, Data: &history.AttemptFailed{Tool: c.Tool, Problem: out.Result.Problem}}
@@ -513,6 +514,15 @@ func (b *batch) after(c *batchCall, out tool.Outcome) error {
 		return b.outage(c, out.Result.Problem)
 	}
 	return b.commitOne(c, c.finished(out.Result, out.Duration.Milliseconds()))
+}
+
+// cutShort deals with a call that had to stop. A read runs again, and a write whose result is unknown stays open; one that
+// is certain to have changed nothing is recorded as an attempt, so that nobody has to be asked about it.
+func (b *batch) cutShort(c *batchCall, out tool.Outcome) error {
+	if c.prepared.Read() || out.Result.Status == tool.Unknown || !c.open {
+		return nil
+	}
+	return b.commitOne(c, history.Event{Key: c.key, Data: &history.AttemptFailed{Tool: c.Tool, Problem: out.Result.Problem, NotDone: true}})
 }
 
 // outage hands out, once, that a tool is out of order. It is recorded as an attempt, which is never answered from: when

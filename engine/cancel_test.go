@@ -135,6 +135,40 @@ func TestInterruptedProcessLeavesACallInDoubt(t *testing.T) {
 	}
 }
 
+// rolledBack is a write that is told to stop, the first time, and knows that it has changed nothing.
+func rolledBack() func(ctx context.Context) (machine.Value, error) {
+	tries := 0
+	return func(ctx context.Context) (machine.Value, error) {
+		if tries++; tries > 1 {
+			return "written", nil
+		}
+		<-ctx.Done()
+		return nil, tool.Undone(ctx, "the write")
+	}
+}
+
+func TestInterruptedProcessAsksNobodyAboutAWriteThatWasRolledBack(t *testing.T) {
+	x := newInFlight(t, rolledBack())
+	x.stop()
+	wantStop(t, await(t, x.end, "the run"), history.CodeInterrupted)
+	wantStatus(t, advance(t, x.other), store.Succeeded)
+	want := "run_started start tool_started attempt_failed run_stopped run_resumed tool_started tool_finished transition end run_finished"
+	if got := trace(t, x.other, "run"); got != want {
+		t.Errorf("history %s, want %s", got, want)
+	}
+}
+
+func TestCancelOfAWriteThatWasRolledBackLeavesNothingUnknown(t *testing.T) {
+	x := newInFlight(t, rolledBack())
+	if err := x.other.Cancel(context.Background(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, await(t, x.end, "the run"), store.Cancelled)
+	if got := trace(t, x.other, "run"); got != "run_started start tool_started attempt_failed run_finished" {
+		t.Errorf("history %s", got)
+	}
+}
+
 func TestCancelOfARunThatNobodyWorksOn(t *testing.T) {
 	ask := func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
 		_, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: "?"})

@@ -21,7 +21,7 @@ const (
 	defaultGrace    = 5 * time.Second
 	defaultParallel = 8
 
-	// settle is what a tool that has run out of time gets to come back and say how far it got.
+	// settle is what a tool that was told to stop gets to come back and say how far it got.
 	settle = 100 * time.Millisecond
 )
 
@@ -40,9 +40,11 @@ type Runner struct {
 	Now func() time.Time
 	// Parallel is how many reads of a batch run at once. Defaults to 8.
 	Parallel int
-	// Grace is how long a call may go on after its context was cancelled, so that one that is about to end can say how.
-	// Defaults to 5 s.
+	// Grace is how long a call that changes the world may go on after ctx has ended, as if nothing had happened, so that
+	// it can come to its own end. Only then it is told to stop. Defaults to 5 s.
 	Grace time.Duration
+	// Hurry says of the cause of ctx's end that there is no grace. Nil: there always is.
+	Hurry func(cause error) bool
 }
 
 // Outcome is how a call went. Result is set in every case.
@@ -66,12 +68,18 @@ func (r Runner) Run(ctx context.Context, p Prepared, call Call) Outcome {
 		return notRun(p)
 	}
 	call.Args = machine.CloneValues(p.Values)
-	inner, cancel := context.WithTimeoutCause(ctx, TimeoutOf(p.Tool.Spec), errTimeout)
-	defer cancel()
+	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	inner, end := context.WithTimeoutCause(inner, TimeoutOf(p.Tool.Spec), errTimeout)
+	defer end()
 	start := r.now()
 	done := make(chan returned, 1)
 	go invoke(inner, p.Tool, call, done)
-	got, back := r.await(inner, done)
+	got, back := r.untilStopped(ctx, inner, p, done)
+	if !back {
+		stop(context.Cause(ctx))
+		got, back = atLast(done)
+	}
 	out := Outcome{Ran: true, Duration: r.now().Sub(start), Result: got.result, Stack: got.stack}
 	if !back || inner.Err() != nil && !got.certain {
 		out.Result = stopped(p, inner)
@@ -121,18 +129,33 @@ func invoke(ctx context.Context, t Tool, call Call, done chan<- returned) {
 	got.result = Result{Status: OK, Value: value}
 }
 
-// await waits for the tool. The bool is false when it has not come back.
-func (r Runner) await(ctx context.Context, done <-chan returned) (returned, bool) {
+// untilStopped waits for the tool until its time is up or it has to stop because ctx has ended. The bool is false when it
+// has not come back.
+func (r Runner) untilStopped(ctx, inner context.Context, p Prepared, done <-chan returned) (returned, bool) {
 	select {
 	case got := <-done:
 		return got, true
+	case <-inner.Done():
+		return returned{}, false
 	case <-ctx.Done():
 	}
-	wait := r.grace()
-	if timedOut(ctx) {
-		wait = settle
+	if p.Read() || r.Hurry != nil && r.Hurry(context.Cause(ctx)) {
+		return returned{}, false
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(r.grace())
+	defer timer.Stop()
+	select {
+	case got := <-done:
+		return got, true
+	case <-inner.Done():
+	case <-timer.C:
+	}
+	return returned{}, false
+}
+
+// atLast waits the moment that a tool gets which was told to stop.
+func atLast(done <-chan returned) (returned, bool) {
+	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {
 	case got := <-done:

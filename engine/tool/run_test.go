@@ -188,8 +188,12 @@ func TestRunIsCancelled(t *testing.T) {
 					if !out.Ran || !reflect.DeepEqual(out.Result, want) {
 						t.Errorf("got %+v, want %+v", out.Result, want)
 					}
-					if took := time.Since(start); took > 6*time.Second {
-						t.Errorf("took %s", took)
+					most := time.Second + settle
+					if effect != machine.EffectRead {
+						most += defaultGrace
+					}
+					if took := time.Since(start); took > most {
+						t.Errorf("took %s, want at most %s", took, most)
 					}
 					time.Sleep(2 * time.Hour) // on the fake clock, for the tool that was left behind
 				})
@@ -228,7 +232,7 @@ func TestRunBelievesAToolThatIsCertain(t *testing.T) {
 				time.AfterFunc(time.Second, cancel)
 				run := func(ctx context.Context, _ Call) (machine.Value, error) {
 					<-ctx.Done()
-					time.Sleep(2 * time.Second) // within the grace
+					time.Sleep(settle / 2) // on the fake clock
 					return "done", test.err
 				}
 				out := Runner{}.Run(ctx, prepared(machine.EffectWrite, time.Minute, run), Call{})
@@ -236,6 +240,44 @@ func TestRunBelievesAToolThatIsCertain(t *testing.T) {
 					t.Errorf("got %+v, want %+v", out.Result, test.want)
 				}
 			})
+		})
+	}
+}
+
+// A call that changes the world is left alone for the grace; a read, and any call in a hurry, is told to stop at once.
+func TestRunGivesGrace(t *testing.T) {
+	hurry := errors.New("hurry")
+	for _, test := range []struct {
+		effect machine.Effect
+		cause  error
+		ends   time.Duration // by itself, from the start
+		want   Status
+		took   time.Duration
+	}{
+		{machine.EffectWrite, nil, 4 * time.Second, OK, 4 * time.Second},
+		{machine.EffectIdempotent, nil, 4 * time.Second, OK, 4 * time.Second},
+		{machine.EffectWrite, nil, time.Minute, Unknown, time.Second + defaultGrace},
+		{machine.EffectWrite, hurry, 4 * time.Second, Unknown, time.Second},
+		{machine.EffectRead, nil, 4 * time.Second, Failed, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(test.cause) })
+			run := func(ctx context.Context, _ Call) (machine.Value, error) {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(test.ends):
+					return "done", nil
+				}
+			}
+			start := time.Now()
+			runner := Runner{Hurry: func(cause error) bool { return cause == hurry }}
+			out := runner.Run(ctx, prepared(test.effect, time.Hour, run), Call{})
+			if took := time.Since(start); out.Result.Status != test.want || took != test.took {
+				t.Errorf("%s that ends after %s (%v): %s after %s, want %s after %s", test.effect, test.ends, test.cause,
+					out.Result.Status, took, test.want, test.took)
+			}
 		})
 	}
 }
@@ -253,7 +295,7 @@ func TestUndone(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Millisecond, cancel)
-			out = Runner{}.Run(ctx, prepared(effect, time.Second, run), Call{})
+			out = Runner{}.Run(ctx, prepared(effect, time.Hour, run), Call{})
 			if want := problem(Failed, "cancelled", "the refund was cancelled, nothing was changed"); !reflect.DeepEqual(out.Result, want) {
 				t.Errorf("got %+v", out.Result)
 			}
