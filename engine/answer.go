@@ -57,7 +57,7 @@ func (s *session) answer(ctx context.Context, r Reply) (history.Event, error) {
 		return history.Event{}, s.notPending(ctx, r.Ask)
 	}
 	if q.Due != nil && !s.eng.now().Before(*q.Due) {
-		return history.Event{}, fmt.Errorf("%w: %s expired at %s; go on with: flowctl resume %s", ErrNotPending, q.ID,
+		return history.Event{}, fmt.Errorf("%w: %s at %s; go on with: flowctl resume %s", ErrExpired, q.ID,
 			q.Due.Format("2006-01-02T15:04:05Z"), s.id)
 	}
 	if r.By == "" {

@@ -151,6 +151,9 @@ func TestInterruptedProcessAsksNobodyAboutAWriteThatWasRolledBack(t *testing.T) 
 	x := newInFlight(t, rolledBack())
 	x.stop()
 	wantStop(t, await(t, x.end, "the run"), history.CodeInterrupted)
+	if rows, err := x.other.Interrupted(context.Background()); err != nil || len(rows) != 1 || rows[0].ID != "run" {
+		t.Errorf("interrupted are %v (%v), want the run", rows, err)
+	}
 	wantStatus(t, advance(t, x.other), store.Succeeded)
 	want := "run_started start tool_started attempt_failed run_stopped run_resumed tool_started tool_finished transition end run_finished"
 	if got := trace(t, x.other, "run"); got != want {

@@ -21,6 +21,8 @@ var (
 	ErrFinished = errors.New("the run has ended")
 	// ErrNotPending is returned by Answer for a question that was answered, has expired or went with its step.
 	ErrNotPending = errors.New("the question is no longer pending")
+	// ErrExpired is returned by Answer for a question whose time has run out. It is an ErrNotPending.
+	ErrExpired = fmt.Errorf("%w: its time has run out", ErrNotPending)
 	// ErrStore wraps errors of the store itself.
 	ErrStore = errors.New("the store failed")
 	// ErrIncompatible is returned by Resume when a run cannot go on with another definition.

@@ -57,7 +57,11 @@ func (s *session) timeAllowed() time.Duration {
 }
 
 func limitHalt(run, name, limit string) *halt {
-	return stopped(history.CodeLimit, "raise it and go on with: flowctl resume "+run+" --raise "+name+"=N",
+	more := "N"
+	if name == limitTime {
+		more = "10m"
+	}
+	return stopped(history.CodeLimit, "raise it and go on with: flowctl resume "+run+" --raise "+name+"="+more,
 		"the run reached its limit of %s: %s", name, limit)
 }
 

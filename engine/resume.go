@@ -199,9 +199,40 @@ func (s *session) live(name string) bool {
 	return ok && slices.Contains(state.Reads, name)
 }
 
-// Interrupted lists the runs that have work to do and nobody alive who does it: those whose process is gone.
+// Interrupted lists the runs that have work to do and nobody alive who does it: those whose process is gone, and those
+// whose process was asked to stop.
 func (e *Engine) Interrupted(ctx context.Context) ([]store.Run, error) {
-	return e.list(ctx, store.Filter{Status: []store.Status{store.Running}, Unheld: e.Dead})
+	rows, err := e.list(ctx, store.Filter{Status: []store.Status{store.Running, store.Stopped}, Unheld: e.Dead})
+	if err != nil {
+		return nil, err
+	}
+	var interrupted []store.Run
+	for _, row := range rows {
+		if row.Status == store.Stopped {
+			last, err := e.cfg.Store.Events(ctx, row.ID, row.Seq-1, 1)
+			if err != nil {
+				return nil, readError(ctx, err)
+			}
+			if !stopsForSignal(last) {
+				continue
+			}
+		}
+		interrupted = append(interrupted, row)
+	}
+	return interrupted, nil
+}
+
+// stopsForSignal says whether the newest event of a run is the stop of a process that was asked to end.
+func stopsForSignal(last []store.Event) bool {
+	if len(last) != 1 {
+		return false
+	}
+	ev, err := history.Decode(last[0])
+	if err != nil {
+		return false
+	}
+	stop, ok := ev.Data.(*history.RunStopped)
+	return ok && stop.Code == history.CodeInterrupted
 }
 
 // DueRuns lists the waiting runs whose time has come.

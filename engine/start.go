@@ -31,6 +31,9 @@ var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // store that fails is ErrStore.
 func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists bool, err error) {
 	m := req.Machine
+	if err := e.noSecrets(req); err != nil {
+		return "", false, err
+	}
 	inputs, err := checkInputs(m, req.Inputs)
 	if err != nil {
 		return "", false, err
@@ -51,6 +54,19 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 		}
 	}
 	return id, exists, err
+}
+
+// noSecrets refuses what is stored as it stands, and would therefore show the value of a secret.
+func (e *Engine) noSecrets(req StartRequest) error {
+	for _, place := range []struct{ what, text string }{
+		{"the flow file", string(req.Machine.Source)}, {"the path of the flow's folder", req.Machine.Dir}, {"the run's id", req.ID},
+	} {
+		if e.cfg.Secrets.Text(place.text) != place.text {
+			return usagef("secrets come from the environment only; take it out and change it, since it was written down",
+				"%s holds the value of a secret", place.what)
+		}
+	}
+	return nil
 }
 
 // startedBefore says whether there is a run of an id; one of another flow or with other inputs is an error.

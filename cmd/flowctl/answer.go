@@ -103,6 +103,9 @@ func (a *app) answer(ctx context.Context, id, ask string, reply engine.Reply) er
 	if err != nil {
 		return err
 	}
+	if doc.Error != nil && doc.Error.Code == history.CodeCorrupt && !doc.Status.Final() {
+		return d.advance(ctx) // which stops it, since what it asks cannot be read
+	}
 	asks := []string{ask}
 	if ask == "" {
 		if asks, err = whichAsks(doc, reply); err != nil {
@@ -136,6 +139,9 @@ func whichAsks(doc engine.Report, r engine.Reply) ([]string, error) {
 		return nil, fmt.Errorf("%w: %s has %s", engine.ErrFinished, doc.Run, doc.Status)
 	case len(all) == 0:
 		return nil, fmt.Errorf("%w: run %s asks nothing now, it is %s", engine.ErrNotPending, doc.Run, doc.Status)
+	case len(fitting) == 0 && doc.Waiting[0].Kind == history.KindInDoubt:
+		return nil, usagef("answer it with --done, --not-done or --give-up", "run %s asks whether a call happened: %s", doc.Run,
+			strings.Join(all, ", "))
 	case len(fitting) == 0:
 		return nil, usagef("answer it with a VALUE", "what run %s asks is no matter of yes or no: %s", doc.Run,
 			strings.Join(all, ", "))

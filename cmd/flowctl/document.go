@@ -54,14 +54,30 @@ func (a *app) printWaiting(doc engine.Report) {
 		for _, c := range q.Choices {
 			a.errln("    " + c.Name + ": " + a.clean(c.Label, a.Terminal.Err))
 		}
+		if q.Due != nil {
+			a.errln("    " + a.deadline(q))
+		}
 		for _, line := range a.goOn(doc, q) {
 			a.errln("    " + line)
 		}
 	}
 }
 
-// goOn gives the commands that answer a question, ready to paste.
+// deadline says until when a question with a due time can be answered.
+func (a *app) deadline(q engine.WaitingFor) string {
+	if a.expired(q) {
+		return "its time ran out at " + stamp(*q.Due)
+	}
+	return "until " + stamp(*q.Due)
+}
+
+func (a *app) expired(q engine.WaitingFor) bool { return q.Due != nil && !a.Now().Before(*q.Due) }
+
+// goOn gives the commands that go on with a question, ready to paste.
 func (a *app) goOn(doc engine.Report, q engine.WaitingFor) []string {
+	if a.expired(q) {
+		return []string{a.command("resume", doc.Run)}
+	}
 	words := []string{"answer", doc.Run}
 	if len(doc.Waiting) > 1 {
 		words = append(words, "--ask", q.ID)

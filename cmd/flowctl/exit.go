@@ -90,12 +90,14 @@ func failureOf(ctx context.Context, err error) failure {
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", "interrupted"
 	case is(engine.ErrIncompatible):
 		f.exit, f.code = exitIncompatible, "incompatible"
+	case is(engine.ErrExpired):
+		f.exit, f.code = exitBusy, "expired"
 	case is(engine.ErrNotPending):
 		f.exit, f.code, f.hint = exitBusy, "not_pending", "see what is asked now with: flowctl ls --waiting"
 	case is(engine.ErrFinished):
 		f.exit, f.code = exitBusy, "finished"
 	case is(engine.ErrBusy), is(engine.ErrLost):
-		f.exit, f.code, f.hint = exitBusy, "busy", "look again in a moment with: flowctl show RUN"
+		f.exit, f.code, f.hint = exitBusy, "busy", "look again in a moment with: flowctl ls"
 	case is(store.ErrNewerSchema):
 		f.code = "newer_schema"
 	}

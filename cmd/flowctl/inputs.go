@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"flowctl/engine"
 	"flowctl/flows/machine"
@@ -63,6 +65,10 @@ func (a *app) inputFile(file string, into machine.Values) error {
 	if err != nil {
 		return usagef(hint, "the inputs in %s cannot be read: %v", file, reason(err))
 	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	if !utf8.Valid(data) {
+		return usagef("save the file as UTF-8", "the inputs in %s are not UTF-8 text", file)
+	}
 	v, err := machine.DecodeValue(data)
 	if err != nil {
 		return usagef(hint, "the inputs in %s: %v", file, err)
@@ -77,13 +83,20 @@ func (a *app) inputFile(file string, into machine.Values) error {
 
 // inputText is the text behind -i name=: as it stands, from a file after @, with @@ for an at sign.
 func (a *app) inputText(name, text string) (string, error) {
+	const hint = "give UTF-8 text"
 	file, at := strings.CutPrefix(text, "@")
 	if !at || strings.HasPrefix(file, "@") {
+		if !utf8.ValidString(file) {
+			return "", usagef(hint, "input %s is not UTF-8 text", name)
+		}
 		return file, nil
 	}
 	data, err := os.ReadFile(a.path(file))
 	if err != nil {
 		return "", usagef("write @@ for an at sign", "input %s: the file %s cannot be read: %v", name, file, reason(err))
+	}
+	if !utf8.Valid(data) {
+		return "", usagef(hint, "input %s: the file %s is not UTF-8 text", name, file)
 	}
 	return string(data), nil
 }

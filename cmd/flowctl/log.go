@@ -29,6 +29,9 @@ func (a *app) openLog(secrets *secret.Redactor) error {
 	l := &runLog{}
 	var w io.Writer = a.Stderr
 	if a.flags.Log != "" {
+		if err := a.checkLogFile(); err != nil {
+			return err
+		}
 		file, err := os.OpenFile(a.path(a.flags.Log), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return usagef("choose another file with --log", "the log %s cannot be opened: %v", a.flags.Log, reason(err))
@@ -37,6 +40,23 @@ func (a *app) openLog(secrets *secret.Redactor) error {
 	}
 	l.out = zerolog.New(redacted{w: w, secrets: secrets})
 	a.log = l
+	return nil
+}
+
+// checkLogFile refuses a file that holds something else than a log, such as a flow or a database after a slip of the hand.
+func (a *app) checkLogFile() error {
+	file, err := os.Open(a.path(a.flags.Log))
+	if err != nil {
+		return nil // it is made, or opening it says what is wrong
+	}
+	defer file.Close()
+	first := make([]byte, 1)
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if n, _ := file.Read(first); n == 1 && first[0] != '{' {
+		return usagef("choose another file with --log", "%s is no log: it holds something else", a.flags.Log)
+	}
 	return nil
 }
 

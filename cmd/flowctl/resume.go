@@ -94,7 +94,24 @@ func (a *app) resume(ctx context.Context, id string, f resumeFlags) error {
 	if err != nil && !errors.Is(err, engine.ErrFinished) {
 		return d.failed(ctx, err)
 	}
-	return d.advance(ctx)
+	if err != nil && f.changes() {
+		a.errln("run " + row.ID + " has ended; nothing of it was changed")
+	}
+	if err = d.advance(ctx); errors.Is(err, engine.ErrBusy) && f.onlyRaises() {
+		a.errln("raised; the process that works on run " + row.ID + " goes by it")
+		return nil
+	}
+	return err
+}
+
+// changes says whether the flags ask for more than to take the run up.
+func (f resumeFlags) changes() bool {
+	return len(f.raise) > 0 || f.restart || f.flow != "" || f.dir != ""
+}
+
+// onlyRaises says whether limits are all that is asked for: a run at work takes them from outside.
+func (f resumeFlags) onlyRaises() bool {
+	return len(f.raise) > 0 && !f.restart && f.flow == "" && f.dir == ""
 }
 
 // resumeRequest reads the flags that say how to take a run up; the flow is read later.

@@ -30,7 +30,12 @@ What the flow says and its output go to stdout.`,
   flowctl run flow.yaml -i inputs.json --id order-17
   flowctl run flow.yaml -i text=@letter.txt -i sign=@@ -o json`,
 		Args: args(1, 1, "FLOW"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.id == "" && cmd.Flags().Changed("id") { // an unset shell variable must not start another run
+				return usagef("leave --id out for an id of flowctl's own", "the run's id is empty")
+			}
+			return a.run(cmd.Context(), args[0], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.inputs, "input", "i", nil,

@@ -70,7 +70,7 @@ func (p *place) showText(row store.Run, doc engine.Report) {
 		line("output", readable(doc.Output))
 	}
 	for i, q := range doc.Waiting {
-		line(first(i, "waiting"), waitingText(q))
+		line(first(i, "waiting"), a.waitingText(q))
 		for _, command := range a.goOn(doc, q) {
 			line("", "  "+command)
 		}
@@ -98,10 +98,10 @@ func short(v machine.Value) string {
 	return machine.FormatValue(v)
 }
 
-func waitingText(q engine.WaitingFor) string {
+func (a *app) waitingText(q engine.WaitingFor) string {
 	text := q.ID + " " + string(q.Kind) + ": " + q.Question
 	if q.Due != nil {
-		text += " (until " + stamp(*q.Due) + ")"
+		text += " (" + a.deadline(q) + ")"
 	}
 	for i, c := range q.Choices {
 		text += "\n  " + strconv.Itoa(i+1) + "  " + c.Name + ": " + c.Label

@@ -37,7 +37,8 @@ func systemTools() map[string]tool.Kind {
 // untilSignal gives a context that the first interrupt or termination ends, so that runs stop in order. A second one ends
 // the process at once, as if nobody listened.
 func untilSignal() context.Context {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // a reader that leaves must not end a run at work
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	return ctx
 }
