@@ -50,9 +50,6 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 	problem := func(path, suggestion, format string, args ...any) {
 		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: path, Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
 	}
-	if c.Database == "" || c.Query == "" {
-		return uses // what is required is checked before
-	}
 	c.checkDatabase(scope.Machine, problem)
 	stmt, wrong := read(c.Query)
 	for _, msg := range wrong {

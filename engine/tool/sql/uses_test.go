@@ -35,6 +35,7 @@ func TestUses(t *testing.T) {
 		{"rows of a change", Config{Database: "shop", Query: "DELETE FROM orders", Rows: "one"}, machine.ToolScope{}, "", "", []want{{"rows", "gives no rows", ""}}},
 		{"odd rows", Config{Database: "shop", Query: "SELECT 1", Rows: "ones"}, machine.ToolScope{}, "", "", []want{{"rows", "rows is all or one", "one"}}},
 		{"read that changes", Config{Database: "shop", Query: "DELETE FROM orders"}, machine.ToolScope{Effect: machine.EffectRead}, "", "", []want{{"query", "write effect: write", ""}}},
+		{"nothing", Config{Database: "shop", Query: ""}, machine.ToolScope{}, "", "", []want{{"query", "expected an SQL statement, found none", ""}}},
 		{"two statements", Config{Database: "shop", Query: "SELECT 1; SELECT 2"}, machine.ToolScope{}, "", "", []want{{"query", "found 2", ""}}},
 	}
 	for _, test := range tests {
