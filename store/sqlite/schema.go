@@ -45,7 +45,7 @@ func prepareFile(ctx context.Context, path, file string, d Durability) error {
 		if err != nil {
 			return err
 		}
-		version, err := schemaVersion(c, path)
+		version, err := probe(c, path)
 		if err = errors.Join(err, c.close()); err != nil {
 			return err
 		}
@@ -58,6 +58,19 @@ func prepareFile(ctx context.Context, path, file string, d Durability) error {
 		return err
 	}
 	return errors.Join(migrate(c, path), c.close())
+}
+
+// probe reads the version in one transaction: a file that another process is just making must be seen before or after
+// that, never in between, where it would look like another program's.
+func probe(c *conn, path string) (int, error) {
+	if _, err := c.exec("BEGIN"); err != nil {
+		return 0, err
+	}
+	version, err := schemaVersion(c, path)
+	if _, end := c.exec("ROLLBACK"); err == nil {
+		err = end
+	}
+	return version, err
 }
 
 // schemaVersion reads the version of a file, 0 for an empty one, and refuses what is not ours to change.
