@@ -132,7 +132,9 @@ func (s *session) fit(q history.Question, r Reply) (*history.Answered, error) {
 	case q.Kind == history.KindConfirm || q.Kind == history.KindApproval:
 		return s.fitYesNo(q, r)
 	case r.Yes != nil:
-		return nil, usagef("answer with a value", "question %s does not ask for yes or no", q.ID)
+		w := s.words()
+		return nil, s.refuse(q, w.pick("the question does not ask for yes or no", "这个问题不是问是或否"),
+			w.pick("answer with a value", "请回答具体内容"))
 	}
 	if text, ok := r.words(); ok && q.Free {
 		if name := s.interrupt(text); name != "" {
@@ -140,13 +142,21 @@ func (s *session) fit(q history.Question, r Reply) (*history.Answered, error) {
 		}
 	}
 	if len(q.Choices) > 0 {
-		return fitChoice(q, r)
+		return s.fitChoice(q, r)
 	}
-	v, err := fitSchema(q.ID, q.Schema, r)
+	v, err := s.fitSchema(q, q.Schema, r)
 	if err != nil {
 		return nil, err
 	}
 	return &history.Answered{Value: v, Text: saidAs(r, v)}, nil
+}
+
+// refuse says what is wrong with an answer. Where several questions are asked it says of which.
+func (s *session) refuse(q history.Question, what, hint string) error {
+	if len(s.head.Pending) > 1 {
+		what = s.words().pick("question "+q.ID+": ", "问题 "+q.ID+"：") + what
+	}
+	return &UsageError{What: what, Hint: hint}
 }
 
 func saidAs(r Reply, v machine.Value) string {
@@ -165,14 +175,16 @@ func (r Reply) words() (string, bool) {
 	return text, ok
 }
 
-// fitYesNo reads a yes or no: as such, as true or false, or in words. What stands beside a no is its reason.
+// fitYesNo reads a yes or no: as such, as true or false, or in words. What stands beside a no is its reason. Words that are
+// neither may be an interrupt of the flow, in a confirmation.
 func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, error) {
+	w := s.words()
 	a := &history.Answered{Text: r.Text}
 	switch flag, isBool := r.Value.(bool); {
 	case r.Yes != nil:
 		a.Value = *r.Yes
 		if *r.Yes && r.Text != "" {
-			return nil, usagef("leave it out", "a yes takes no value")
+			return nil, s.refuse(q, w.pick("a yes takes no value", "回答“是”时不带其他内容"), w.pick("leave it out", "请去掉它"))
 		}
 	case r.HasValue && isBool:
 		a.Value = flag
@@ -180,7 +192,11 @@ func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, erro
 		text, _ := r.words()
 		yes, ok := yesNo(text, s.m.Language)
 		if !ok {
-			return nil, usagef("answer --yes, or --no with a reason", "%q is neither yes nor no", machine.FormatValue(r.said()))
+			if name := s.interrupt(text); name != "" && q.Kind == history.KindConfirm {
+				return &history.Answered{Value: false, Text: text, Interrupt: name}, nil
+			}
+			what, hint := w.neither(machine.FormatValue(r.said()))
+			return nil, s.refuse(q, what, hint)
 		}
 		a.Value, a.Text = yes, text
 	}
@@ -188,7 +204,7 @@ func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, erro
 		return a, nil
 	}
 	if a.Text == "" {
-		a.Text = yesNoWord(a.Value == true, s.m.Language)
+		a.Text = w.yesNo(a.Value == true)
 	}
 	if a.Value != true {
 		a.Interrupt = s.interrupt(a.Text)
@@ -204,7 +220,7 @@ func (r Reply) said() machine.Value {
 	return r.Text
 }
 
-// yesNo reads a text that says yes or no, and not both.
+// yesNo reads a text that says yes or no, and not both. A yes with a reservation is none: nobody knows what is agreed to.
 func yesNo(text, language string) (yes, ok bool) {
 	for _, found := range match.Booleans(text, language) {
 		said := found.Value == true
@@ -213,19 +229,10 @@ func yesNo(text, language string) (yes, ok bool) {
 		}
 		yes, ok = said, true
 	}
-	return yes, ok
-}
-
-func yesNoWord(yes bool, language string) string {
-	switch {
-	case language == "zh" && yes:
-		return "是"
-	case language == "zh":
-		return "否"
-	case yes:
-		return "yes"
+	if yes && match.Reserved(text) {
+		return false, false
 	}
-	return "no"
+	return yes, ok
 }
 
 // interrupt gives the name of the flow's first interrupt that a free answer hits.
@@ -241,17 +248,15 @@ func (s *session) interrupt(text string) string {
 }
 
 // fitChoice finds the choice that a reply names: by its name, its label, or its number in the list. Behind the name of a
-// choice that takes a value the value may follow.
-func fitChoice(q history.Question, r Reply) (*history.Answered, error) {
+// choice that takes a value the value may follow. Text that names none may be an interrupt of the flow.
+func (s *session) fitChoice(q history.Question, r Reply) (*history.Answered, error) {
 	text := strings.TrimSpace(machine.FormatValue(r.said()))
-	names := make([]string, len(q.Choices))
-	for i, c := range q.Choices {
-		names[i] = c.Name
-	}
 	same := []func(i int, c history.Choice) bool{
 		func(_ int, c history.Choice) bool { return strings.EqualFold(text, c.Name) },
 		func(_ int, c history.Choice) bool { return strings.EqualFold(text, c.Label) },
-		func(i int, _ history.Choice) bool { return text == strconv.Itoa(i+1) },
+		func(i int, _ history.Choice) bool { return match.Same(text, strconv.Itoa(i+1)) },
+		func(_ int, c history.Choice) bool { return match.Same(text, c.Name) },
+		func(_ int, c history.Choice) bool { return match.Same(text, c.Label) },
 	}
 	for _, names := range same {
 		for i, c := range q.Choices {
@@ -262,37 +267,60 @@ func fitChoice(q history.Question, r Reply) (*history.Answered, error) {
 	}
 	for _, c := range q.Choices {
 		if word, rest, ok := strings.Cut(text, " "); ok && c.Schema != nil && strings.EqualFold(word, c.Name) {
-			v, err := fitSchema(q.ID, c.Schema, Reply{Text: strings.TrimSpace(rest)})
+			v, err := s.fitSchema(q, c.Schema, Reply{Text: strings.TrimSpace(rest)})
 			if err != nil {
 				return nil, err
 			}
 			return &history.Answered{Value: v, Choice: c.Name, Text: text}, nil
 		}
 	}
-	return nil, usagef("choose one of: "+strings.Join(names, ", "), "%q is no choice of question %s", text, q.ID)
+	if name := s.interrupt(text); name != "" {
+		return &history.Answered{Value: text, Text: text, Interrupt: name}, nil
+	}
+	what, hint := s.words().noChoice(text, q.Choices)
+	return nil, s.refuse(q, what, hint)
 }
 
-// fitSchema reads an answer by the schema of its question.
-func fitSchema(ask string, of machine.Value, r Reply) (machine.Value, error) {
+// fitSchema reads an answer by the schema of its question: text as a human writes a value of that schema, everything else,
+// and text that is no such value, as it stands.
+func (s *session) fitSchema(q history.Question, of machine.Value, r Reply) (machine.Value, error) {
 	data, err := machine.EncodeValue(of)
 	if err != nil {
 		return nil, err
 	}
 	compiled, err := schema.Compile(data)
 	if err != nil {
-		return nil, usagef("", "the schema of question %s cannot be read: %v", ask, err)
+		return nil, usagef("", "the schema of question %s cannot be read: %v", q.ID, err)
 	}
 	v := r.Value
-	if !r.HasValue {
-		if v, err = ParseText(r.Text, compiled.Info()); err != nil {
-			return nil, usagef("", "question %s: %v", ask, err)
+	if text, isText := r.words(); isText {
+		said, ok := match.Exact(text, compiled, s.m.Language)
+		if ok {
+			return said, nil
+		}
+		v = said
+		if said == nil {
+			v = plainly(text, r, compiled.Info())
 		}
 	}
 	v = compiled.Coerce(v)
 	if err := compiled.Check(v); err != nil {
-		return nil, usagef("", "question %s: %v", ask, err)
+		what, hint := s.words().unfit(machine.FormatValue(r.said()), compiled.Info(), err)
+		return nil, s.refuse(q, what, hint)
 	}
 	return v, nil
+}
+
+// plainly gives an answer that is text as it stands: a value that was given as text stays text; what a person wrote is read
+// as JSON where the schema takes no text, and stays text if it is none, so that the schema says what it wants instead.
+func plainly(text string, r Reply, info machine.SchemaInfo) machine.Value {
+	if r.HasValue {
+		return text
+	}
+	if v, err := ParseText(text, info); err == nil {
+		return v
+	}
+	return text
 }
 
 // ParseText reads a text as a value of a schema: a schema that allows a string takes it as it is; objects, lists,

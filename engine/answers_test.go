@@ -48,17 +48,25 @@ func replies() []replying {
 	confirm, free := kind(history.KindConfirm, ""), kind(history.KindAsk, "")
 	number := kind(history.KindAsk, `{"type":"integer","minimum":1}`)
 	form := kind(history.KindAsk, `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name"]}`)
+	flag, colour := kind(history.KindAsk, `{"type":"boolean"}`), kind(history.KindAsk, `{"type":"string","enum":["red","blue"]}`)
+	day := kind(history.KindAsk, `{"type":"string","format":"date"}`)
+	order := kind(history.KindAsk, `{"type":"string","pattern":"^A[0-9]{4}$","description":"The order number, such as A1001"}`)
+	list := kind(history.KindAsk, `{"type":"array","items":{"type":"string"}}`)
 	choice := kind(history.KindAsk, "", history.Choice{Name: "red", Label: "Fiery red"}, history.Choice{Name: "blue", Label: "2"},
+		history.Choice{Name: "deep", Label: "The Deep One"},
 		history.Choice{Name: "other", Label: "Another", Schema: machine.Values{"type": "integer"}})
 	return []replying{
 		{"yes", confirm, engine.Reply{Yes: &yes}, engine.Answer{Value: true, Text: "yes"}, ""},
 		{"no with a reason", confirm, engine.Reply{Yes: &no, Text: "too dear"}, engine.Answer{Value: false, Text: "too dear"}, ""},
 		{"no", confirm, engine.Reply{Yes: &no}, engine.Answer{Value: false, Text: "no"}, ""},
 		{"yes in words", confirm, engine.Reply{Text: "Yes, please."}, engine.Answer{Value: true, Text: "Yes, please."}, ""},
+		{"yes with more", confirm, engine.Reply{Text: "Yes, do it for A1001"}, engine.Answer{Value: true, Text: "Yes, do it for A1001"}, ""},
+		{"yes with a reservation", confirm, engine.Reply{Text: "yes, but only 2"}, engine.Answer{}, "neither yes nor no"},
+		{"no with a reservation", confirm, engine.Reply{Text: "no, only 2"}, engine.Answer{Value: false, Text: "no, only 2"}, ""},
 		{"no in words", confirm, engine.Reply{Text: "no"}, engine.Answer{Value: false, Text: "no"}, ""},
 		{"true", confirm, engine.Reply{HasValue: true, Value: true}, engine.Answer{Value: true, Text: "yes"}, ""},
 		{"word as JSON", confirm, engine.Reply{HasValue: true, Value: "yes"}, engine.Answer{Value: true, Text: "yes"}, ""},
-		{"neither", confirm, engine.Reply{Text: "perhaps"}, engine.Answer{}, `"perhaps" is neither yes nor no`},
+		{"neither", confirm, engine.Reply{Text: "perhaps"}, engine.Answer{}, `"perhaps" is neither yes nor no; answer yes, or no; what should change may stand behind a no`},
 		{"both", confirm, engine.Reply{Text: "yes. no."}, engine.Answer{}, "neither yes nor no"},
 		{"a number is neither", confirm, engine.Reply{HasValue: true, Value: 7}, engine.Answer{}, `"7" is neither yes nor no`},
 		{"nothing is neither", confirm, engine.Reply{}, engine.Answer{}, "neither yes nor no"},
@@ -72,8 +80,25 @@ func replies() []replying {
 		{"no JSON", free, engine.Reply{HasValue: true, Value: make(chan int)}, engine.Answer{}, "cannot be stored"},
 
 		{"number", number, engine.Reply{Text: "9007199254740993"}, engine.Answer{Value: int64(9007199254740993), Text: "9007199254740993"}, ""},
-		{"too small", number, engine.Reply{Text: "0"}, engine.Answer{}, "question 1.0"},
-		{"no number", number, engine.Reply{Text: "five"}, engine.Answer{}, "expected integer"},
+		{"too small", number, engine.Reply{Text: "0"}, engine.Answer{}, `"0" will not do; it takes at least 1`},
+		{"number as a word", number, engine.Reply{Text: "five"}, engine.Answer{Value: int64(5), Text: "five"}, ""},
+		{"no number", number, engine.Reply{Text: "many"}, engine.Answer{}, `"many" will not do; it takes a whole number`},
+		{"no number alone", number, engine.Reply{Text: "4 pieces"}, engine.Answer{}, `"4 pieces" will not do`},
+		{"empty for a number", number, engine.Reply{}, engine.Answer{}, "an empty answer will not do; it takes a whole number"},
+
+		{"yes for a value", flag, engine.Reply{Text: "Yes, please."}, engine.Answer{Value: true, Text: "Yes, please."}, ""},
+		{"no for a value", flag, engine.Reply{Text: "Nope"}, engine.Answer{Value: false, Text: "Nope"}, ""},
+		{"true for a value", flag, engine.Reply{Text: "TRUE"}, engine.Answer{Value: true, Text: "TRUE"}, ""},
+		{"word as JSON for a value", flag, engine.Reply{HasValue: true, Value: "no"}, engine.Answer{Value: false, Text: "false"}, ""},
+		{"neither for a value", flag, engine.Reply{Text: "maybe"}, engine.Answer{}, `"maybe" will not do; it takes yes or no`},
+		{"word of an enum", colour, engine.Reply{Text: "RED."}, engine.Answer{Value: "red", Text: "RED."}, ""},
+		{"no word of an enum", colour, engine.Reply{Text: "green"}, engine.Answer{}, `"green" will not do; it takes one of: red, blue`},
+		{"date", day, engine.Reply{Text: "on 2026年5月1日"}, engine.Answer{Value: "2026-05-01", Text: "on 2026年5月1日"}, ""},
+		{"no date", day, engine.Reply{Text: "tomorrow"}, engine.Answer{}, `"tomorrow" will not do; it takes a date such as 2026-01-31`},
+		{"pattern", order, engine.Reply{Text: "it is a1001"}, engine.Answer{Value: "A1001", Text: "it is a1001"}, ""},
+		{"no such pattern", order, engine.Reply{Text: "B7"}, engine.Answer{}, `"B7" will not do; wanted: The order number, such as A1001`},
+		{"list", list, engine.Reply{Text: "ham, cheese"}, engine.Answer{Value: []machine.Value{"ham", "cheese"}, Text: "ham, cheese"}, ""},
+		{"list as JSON", list, engine.Reply{Text: `["a, b"]`}, engine.Answer{Value: []machine.Value{"a, b"}, Text: `["a, b"]`}, ""},
 
 		{"form", form, engine.Reply{HasValue: true, Value: machine.Values{"name": "Ann", "age": "7"}},
 			engine.Answer{Value: machine.Values{"name": "Ann", "age": int64(7)}, Text: `{"age":7,"name":"Ann"}`}, ""},
@@ -82,12 +107,14 @@ func replies() []replying {
 
 		{"choice by name", choice, engine.Reply{Text: " RED "}, engine.Answer{Choice: "red", Text: "Fiery red"}, ""},
 		{"choice by label", choice, engine.Reply{Text: "fiery Red"}, engine.Answer{Choice: "red", Text: "Fiery red"}, ""},
-		{"choice by number", choice, engine.Reply{Text: "3"}, engine.Answer{Choice: "other", Text: "Another"}, ""},
+		{"choice by label as a sentence", choice, engine.Reply{Text: "the deep  one."}, engine.Answer{Choice: "deep", Text: "The Deep One"}, ""},
+		{"choice by number", choice, engine.Reply{Text: "4."}, engine.Answer{Choice: "other", Text: "Another"}, ""},
 		{"number as JSON", choice, engine.Reply{HasValue: true, Value: 1}, engine.Answer{Choice: "red", Text: "Fiery red"}, ""},
 		{"a label goes before a number", choice, engine.Reply{Text: "2"}, engine.Answer{Choice: "blue", Text: "2"}, ""},
 		{"choice with its value", choice, engine.Reply{Text: "other 42"}, engine.Answer{Choice: "other", Value: int64(42), Text: "other 42"}, ""},
-		{"choice with a bad value", choice, engine.Reply{Text: "other one"}, engine.Answer{}, "expected integer"},
-		{"no choice", choice, engine.Reply{Text: "green"}, engine.Answer{}, "red, blue, other"},
+		{"choice with a bad value", choice, engine.Reply{Text: "other few"}, engine.Answer{}, `"few" will not do; it takes a whole number`},
+		{"no choice", choice, engine.Reply{Text: "green"}, engine.Answer{},
+			`"green" is no choice; choose one of: red (Fiery red), blue (2), deep (The Deep One), other (Another)`},
 	}
 }
 
@@ -126,6 +153,48 @@ func TestChineseYesAndNo(t *testing.T) {
 	advance(t, e)
 	if got.Yes() || got.Text != "否" {
 		t.Errorf("got %+v", *got)
+	}
+}
+
+// Refusals of a Chinese flow are Chinese.
+func TestChineseRefusals(t *testing.T) {
+	schema := func(text string) engine.Question {
+		return engine.Question{Kind: history.KindAsk, Text: "？", Schema: mustSchema(text)}
+	}
+	choice := engine.Question{Kind: history.KindAsk, Text: "？", Choices: []history.Choice{{Name: "red", Label: "红色"}, {Name: "b", Label: "b"}}}
+	yes := true
+	tests := []struct {
+		q     engine.Question
+		reply engine.Reply
+		want  string // "" where the answer fits
+	}{
+		{engine.Question{Kind: history.KindConfirm, Text: "？"}, engine.Reply{Text: "随便"}, "“随便”既不是肯定，也不是否定; 请回答“是”或“否”，“否”后面可以写原因或要修改的内容"},
+		{schema(`{"type":"boolean"}`), engine.Reply{Text: "随便"}, "“随便”不能作为回答; 需要回答是或否"},
+		{schema(`{"type":"boolean"}`), engine.Reply{Text: "好的"}, ""},
+		{schema(`{"type":"boolean"}`), engine.Reply{Yes: &yes}, "这个问题不是问是或否; 请回答具体内容"},
+		{schema(`{"type":"integer","maximum":5}`), engine.Reply{Text: "很多"}, "“很多”不能作为回答; 需要整数"},
+		{schema(`{"type":"integer","maximum":5}`), engine.Reply{Text: "6"}, "“6”不能作为回答; 不能大于 5"},
+		{schema(`{"type":"integer","maximum":5}`), engine.Reply{Text: "五"}, ""},
+		{schema(`{"type":"integer","maximum":5}`), engine.Reply{Text: "六"}, "“六”不能作为回答; 不能大于 5"},
+		{schema(`{"type":"string","format":"date"}`), engine.Reply{Text: "明天"}, "“明天”不能作为回答; 需要日期，如 2026-01-31"},
+		{schema(`{"type":"string","minLength":2}`), engine.Reply{}, "空白不能作为回答; 至少 2 个字符"},
+		{schema(`{"type":"string","enum":["红色","蓝色"]}`), engine.Reply{Text: "绿色"}, "“绿色”不能作为回答; 只能是：红色、蓝色"},
+		{schema(`{"type":"string","pattern":"^[0-9]+$","description":"订单号"}`), engine.Reply{Text: "绿色"}, "“绿色”不能作为回答; 需要：订单号"},
+		{schema(`{"type":"object","properties":{"a":{"type":"number","exclusiveMinimum":0}},"required":["a","b"]}`), engine.Reply{Text: `{"a":0}`},
+			"回答不符合要求：a：必须大于 0；b：缺少这一项"},
+		{choice, engine.Reply{Text: "绿色"}, "“绿色”不是可选的回答; 请选择：red（红色）、b"},
+		{choice, engine.Reply{Text: "红色。"}, ""},
+	}
+	for _, test := range tests {
+		r, _ := questioning(t, test.q)
+		r.flow.Language = "zh"
+		e := r.engine("w")
+		r.run(e)
+		test.reply.Ask = "1.0"
+		err := e.Answer(context.Background(), "run", test.reply)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
+			t.Errorf("%+v: got %v, want %s", test.reply, err, test.want)
+		}
 	}
 }
 

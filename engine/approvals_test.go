@@ -73,13 +73,15 @@ func TestEachApprovalLandsOnItsCall(t *testing.T) {
 	if got, want := ids(snap), "1.0.1/approval 1.0.2/approval 1.0.4/approval"; got != want {
 		t.Fatalf("asked %s, want %s", got, want)
 	}
-	if q := snap.Pending[1]; q.Tool != "pay" || !machine.EqualValues(q.Args, text("b")) || !strings.Contains(q.Question, "pay") {
+	if q := snap.Pending[1]; q.Tool != "pay" || !machine.EqualValues(q.Args, text("b")) || q.Question != "Approve pay (text = b)?" {
 		t.Errorf("the second question is %+v", q)
 	}
 	if l.String() != "read before" {
 		t.Errorf("ran %s, want only the read that no write stands before", l)
 	}
 	no, yes := false, true
+	wantUsage(t, e.Answer(context.Background(), "run", engine.Reply{Ask: "1.0.2/approval", Text: "perhaps"}),
+		`question 1.0.2/approval: "perhaps" is neither yes nor no`)
 	answer(t, e, engine.Reply{Ask: "1.0.1/approval", Yes: &no, Text: "too much"})
 	wantStatus(t, advance(t, e), store.Waiting)
 	answer(t, e, engine.Reply{Ask: "1.0.4/approval", Yes: &yes})
@@ -206,5 +208,28 @@ func TestApprovalIsBoundToToolAndArguments(t *testing.T) {
 				t.Errorf("asked %s, want a new approval", ids(snap))
 			}
 		})
+	}
+}
+
+func TestChineseApproval(t *testing.T) {
+	f := newFlow().tool("pay", machine.EffectWrite, approval).state("start", "next", "end").state("end")
+	f.m.Language = "zh"
+	r := newRig(t, f)
+	r.tools["pay"] = (&ledger{}).tool("pay")
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		res, err := call(step, engine.Call{Tool: "pay", Args: text("10\n20")})
+		if err != nil {
+			return "", err
+		}
+		return "next", step.Say(res.Problem.Message)
+	})
+	e := r.engine("w")
+	if got, want := r.run(e).Pending[0].Question, `批准 pay（text = "10\n20"）？`; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+	answer(t, e, engine.Reply{Ask: "1.0/approval", Text: "不，太贵"})
+	wantStatus(t, advance(t, e), store.Succeeded)
+	if said, want := all[*history.Said](t, e)[0].Text, "pay 未获批准：不，太贵"; said != want {
+		t.Errorf("said %s, want %s", said, want)
 	}
 }

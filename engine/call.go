@@ -111,13 +111,14 @@ type batchCall struct {
 	approved *history.Answered
 	redo     bool            // a human said that it did not happen
 	failed   machine.Problem // of the newest failed attempt
+	words    words
 }
 
 func (st *Step) newBatch(key string, calls []Call) *batch {
 	b := &batch{st: st, key: key}
 	for i, call := range calls {
 		call.Tool, call.Args = st.s.eng.cfg.Secrets.Text(call.Tool), st.s.clean(call.Args)
-		c := &batchCall{Call: call, key: key}
+		c := &batchCall{Call: call, key: key, words: st.s.words()}
 		if len(calls) > 1 {
 			c.key = fmt.Sprintf("%s.%d", key, i)
 		}
@@ -229,13 +230,12 @@ func (c *batchCall) resolve(d *history.DoubtResolved) {
 	case history.Done:
 		c.settled = &tool.Result{Status: tool.OK, Value: d.Value}
 	case history.GiveUp:
-		c.settled = unknownResult(c.Tool)
+		c.settled = unknownResult(c.words, c.Tool)
 	}
 }
 
-func unknownResult(name string) *tool.Result {
-	return &tool.Result{Status: tool.Unknown, Problem: machine.Problem{Kind: string(tool.Unknown),
-		Message: "nobody knows whether " + name + " happened"}}
+func unknownResult(w words, name string) *tool.Result {
+	return &tool.Result{Status: tool.Unknown, Problem: machine.Problem{Kind: string(tool.Unknown), Message: w.unknown(name)}}
 }
 
 func (b *batch) complete() bool {
@@ -314,9 +314,9 @@ func (b *batch) settle() error {
 			c.settled = c.refusal
 		case c.settled != nil:
 		case c.approved != nil && c.approved.Value != true:
-			c.settled = deniedResult(c.Tool, c.approved.Text)
+			c.settled = c.denied()
 		case c.doubtful(b.st.unknown) && c.prepared.Tool.Spec.InDoubt == machine.InDoubtFail:
-			c.settled = unknownResult(c.Tool)
+			c.settled = unknownResult(c.words, c.Tool)
 		}
 		if c.settled != nil {
 			events = append(events, c.finished(*c.settled, 0))
@@ -342,12 +342,8 @@ func (b *batch) record(events ...history.Event) error {
 	return nil
 }
 
-func deniedResult(name, reason string) *tool.Result {
-	msg := "a human did not approve " + name
-	if reason != "" {
-		msg += ": " + reason
-	}
-	return &tool.Result{Status: tool.Refused, Problem: machine.Problem{Kind: "denied", Message: msg}}
+func (c *batchCall) denied() *tool.Result {
+	return &tool.Result{Status: tool.Refused, Problem: machine.Problem{Kind: "denied", Message: c.words.denied(c.Tool, c.approved.Text)}}
 }
 
 // doubtful says whether the call may have happened already: a write that was started and has no result, or one equal to
@@ -412,7 +408,7 @@ func (b *batch) needsApproval(c *batchCall) (bool, error) {
 
 func (c *batchCall) approval() history.Event {
 	return history.Event{Key: c.key + "/approval", Data: &history.Asked{Kind: history.KindApproval,
-		Question: fmt.Sprintf("Approve %s %s?", c.Tool, c.prepared.Args),
+		Question: c.words.approve(c.Tool, c.prepared.Values),
 		Schema:   machine.Values{"type": "boolean"}, Tool: c.Tool, Args: c.prepared.Values}}
 }
 
@@ -422,7 +418,7 @@ func (c *batchCall) doubt() history.Event {
 		key = fmt.Sprintf("%s%d", key, c.doubts+1)
 	}
 	return history.Event{Key: key, Data: &history.Asked{Kind: history.KindInDoubt,
-		Question: fmt.Sprintf("%s %s was started, and nobody knows whether it happened. Did it?", c.Tool, c.prepared.Args),
+		Question: c.words.doubt(c.Tool, c.prepared.Values),
 		Schema:   machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}}, Tool: c.Tool, Args: c.prepared.Values}}
 }
 

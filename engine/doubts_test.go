@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,7 +111,8 @@ func TestAWriteInDoubtIsAskedAbout(t *testing.T) {
 			e := r.heir("second")
 			snap := advance(t, e)
 			wantStatus(t, snap, store.Waiting)
-			if q := snap.Pending; len(q) != 1 || q[0].ID != "1.0/in_doubt" || q[0].Kind != history.KindInDoubt || q[0].Tool != "write" {
+			if q := snap.Pending; len(q) != 1 || q[0].ID != "1.0/in_doubt" || q[0].Kind != history.KindInDoubt || q[0].Tool != "write" ||
+				!strings.HasPrefix(q[0].Question, "write (") || !strings.HasSuffix(q[0].Question, ") was started, and nobody knows whether it happened. Did it?") {
 				t.Fatalf("pending %+v", q)
 			}
 			yes := true
@@ -156,6 +158,21 @@ func TestDoubtAboutCoercedArguments(t *testing.T) {
 	}
 	if l.String() != "run/1.0" {
 		t.Errorf("ran %s", l)
+	}
+}
+
+func TestChineseDoubt(t *testing.T) {
+	r, _ := writing(t, nil)
+	r.flow.Language = "zh"
+	r.die("first", diesAt("1.0"))
+	e := r.heir("second")
+	if got, want := advance(t, e).Pending[0].Question, "write（text = x）：已经开始，但无人知道是否完成。完成了吗？"; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+	answer(t, e, engine.Reply{Ask: "1.0/in_doubt", Verdict: history.GiveUp})
+	advance(t, e)
+	if got, want := all[*history.ToolFinished](t, e)[0].Result.Problem.Message, "无人知道 write 是否完成"; got != want {
+		t.Errorf("the result says %s, want %s", got, want)
 	}
 }
 

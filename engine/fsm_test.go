@@ -74,6 +74,9 @@ func TestInterruptLeavesAnyQuestion(t *testing.T) {
 		{"free answer", engine.Question{Kind: history.KindAsk, Text: "Name?"}, engine.Reply{Text: "stop it"}},
 		{"given as JSON", engine.Question{Kind: history.KindAsk, Text: "Name?"}, engine.Reply{HasValue: true, Value: "stop it"}},
 		{"reason of a no", engine.Question{Kind: history.KindConfirm, Text: "Go on?"}, engine.Reply{Yes: new(bool), Text: "stop it"}},
+		{"neither yes nor no", engine.Question{Kind: history.KindConfirm, Text: "Go on?"}, engine.Reply{Text: "stop the whole show"}},
+		{"none of the choices", engine.Question{Kind: history.KindAsk, Text: "Which?", Choices: []history.Choice{{Name: "red", Label: "Red"}}},
+			engine.Reply{Text: "stop it"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFlow().state("start", "answered", "end").state("help", "done", "end").state("end")
@@ -95,17 +98,22 @@ func TestInterruptLeavesAnyQuestion(t *testing.T) {
 			answer(t, e, tc.reply)
 			snap := advance(t, e)
 			wantStatus(t, snap, store.Succeeded)
+			said := tc.reply.Text
+			if tc.reply.HasValue {
+				said = "stop it"
+			}
 			if got := all[*history.Transition](t, e)[0]; got.Outcome != "interrupt.halt" || got.To != "help" {
 				t.Errorf("the interrupt led along %+v", got)
 			}
-			if got := all[*history.Answered](t, e); len(got) != 1 || got[0].Interrupt != "halt" || got[0].Text != "stop it" {
+			if got := all[*history.Answered](t, e); len(got) != 1 || got[0].Interrupt != "halt" || got[0].Text != said {
 				t.Errorf("the answer is recorded as %+v", got)
 			}
 		})
 	}
 }
 
-func TestChoicesAreNoFreeAnswers(t *testing.T) {
+// A choice is a choice, whatever an interrupt would make of its name.
+func TestChoicesComeBeforeInterrupts(t *testing.T) {
 	f := newFlow().state("start", "answered", "end").state("end")
 	f.m.Interrupts = machine.Ordered[machine.Interrupt]{{Name: "halt", Value: machine.Interrupt{
 		Match: []machine.Matcher{word("stop")}, Branch: machine.Branch{To: "end"}}}}

@@ -151,7 +151,7 @@ func TestDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	digestOf := func(source string) string {
-		m, err := Compile([]byte(source), ".", testCatalog())
+		m, err := Compile([]byte(source), "testdata/ok", testCatalog())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,10 @@ func testCatalog() Catalog {
 	}
 	return Catalog{
 		Handlers: map[string]func() machine.HandlerSpec{
-			"intent":  handler("Classify a text into one of intents.", func() machine.HandlerConfig { return new(intentConfig) }),
+			"intent": func() machine.HandlerSpec {
+				return machine.HandlerSpec{Doc: "Classify a text into one of intents.", With: new(intentConfig),
+					Outcomes: "the intents, else success; fail", Hears: "from"}
+			},
 			"collect": handler("Fill fields from what the human said.", func() machine.HandlerConfig { return new(collectConfig) }),
 			"plan":    handler("Make a plan.", func() machine.HandlerConfig { return new(planConfig) }),
 			"execute": handler("Carry out a plan.", func() machine.HandlerConfig { return new(executeConfig) }),

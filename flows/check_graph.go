@@ -15,19 +15,38 @@ var checks = []func(*compiler){
 	checkReachable,
 	checkDeadEnds,
 	checkHolds,
-	checkSets,
+	checkTrees,
 	checkOpenObjects,
 	checkToolCounts,
 	checkUnused,
+	checkFiles,
+	checkHeard,
 }
 
 // whole says whether the graph is known: a state whose handler could not be asked has outcomes that nobody knows, and a
 // line that leads to no state leads nowhere. Rules about the graph as a whole wait until that is mended.
 func (c *compiler) whole() bool {
-	return len(c.uses) == len(c.m.States) && !slices.ContainsFunc(c.found, func(f Finding) bool {
-		return slices.Contains([]string{ruleUnknownState, ruleMissingRoute, ruleUnknownOutcome, ruleDuplicateKey, ruleNoValue}, f.Rule) ||
-			f.Path == "start" || f.Path == "" && f.Rule == ruleMissingKey
-	})
+	return len(c.uses) == len(c.m.States) && !slices.ContainsFunc(c.found, hidesWays)
+}
+
+// hidesWays says whether something that stands where ways through the graph are written could not be read. What is wrong in
+// names that the flow declares and in the expressions and texts of a line hides nothing.
+func hidesWays(f Finding) bool {
+	if f.Rule == ruleBadName && strings.Contains(f.Path, ".transitions.") {
+		return true
+	}
+	reading := slices.ContainsFunc(slices.Concat(yamlRules, shapeRules), func(r Rule) bool { return r.ID == f.Rule })
+	if !reading && !slices.Contains([]string{ruleUnknownState, ruleMissingRoute, ruleUnknownOutcome}, f.Rule) || f.Severity != SeverityError {
+		return false
+	}
+	steps := strings.Split(f.Path, ".")
+	switch steps[0] {
+	case "", "start", "defaults", "interrupts":
+		return true
+	case "states":
+		return len(steps) <= 2 || steps[2] == "transitions" || len(steps) == 3 && f.Rule == ruleUnknownKey
+	}
+	return len(steps) == 1 && f.Rule == ruleUnknownKey // it may be one of those above
 }
 
 // manners are words of other tools that people write for `else`.
@@ -49,12 +68,16 @@ func checkOutcomes(c *compiler) {
 			}
 			f := unknownOutcome(s, line.Name)
 			meant[s.Name+" "+f.Suggestion] = true
+			if !namePattern.MatchString(line.Name) {
+				continue // it is no name: said already
+			}
 			c.add(c.keyOf("states."+s.Name+".transitions", line.Name), f)
 		}
 	}
 	for _, m := range c.missing {
 		at := c.keyOf("states", m.state.Name)
-		if meant[m.state.Name+" "+string(m.outcome)] || c.meant(spot{Path: "states." + m.state.Name}, "transitions") {
+		if meant[m.state.Name+" "+string(m.outcome)] || c.meant(spot{Path: "states." + m.state.Name}, "transitions") ||
+			c.unreadable(join("states."+m.state.Name, "transitions")) {
 			continue
 		}
 		if _, n := lookup(child(c.root.Node, "states."+m.state.Name), "transitions"); n != nil {
@@ -63,6 +86,13 @@ func checkOutcomes(c *compiler) {
 		c.add(at, problem(ruleMissingRoute, "%s can end with %s, and no line says where that leads; add a line %s, or else",
 			m.state.Name, m.outcome, m.outcome))
 	}
+}
+
+// unreadable says whether what stands at a path is not what must stand there.
+func (c *compiler) unreadable(path string) bool {
+	return slices.ContainsFunc(c.found, func(f Finding) bool {
+		return f.Path == path && slices.Contains([]string{ruleWrongType, ruleNoValue, ruleBareBraces, ruleTag}, f.Rule)
+	})
 }
 
 func unknownOutcome(s *machine.State, name string) Finding {

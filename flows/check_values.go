@@ -2,6 +2,7 @@ package flows
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -51,40 +52,6 @@ func misfit(hold machine.Hold, s machine.Schema) string {
 	return ""
 }
 
-// checkSets: bad-value. A value without expression that a transition writes must fit the variable's schema.
-func checkSets(c *compiler) {
-	for _, s := range c.file.States {
-		c.checkLines(s.Value.Transitions)
-	}
-	c.checkLines(c.file.Defaults.Transitions)
-	for _, in := range c.file.Interrupts {
-		c.checkSet(in.Value.At, in.Value.Set)
-	}
-}
-
-func (c *compiler) checkLines(lines machine.Ordered[[]lineDecl]) {
-	for _, outcome := range lines {
-		for _, line := range outcome.Value {
-			c.checkSet(line.At, line.Set)
-		}
-	}
-}
-
-func (c *compiler) checkSet(at spot, set machine.Ordered[machine.Tree]) {
-	for _, line := range set {
-		s := c.file.vars(line.Name)
-		value, fixed := treeConst(line.Value)
-		if s == nil || !fixed || value == nil {
-			continue
-		}
-		if err := s.Check(value); err != nil {
-			path := join("set", line.Name)
-			c.add(spot{File: at.File, Node: child(at.Node, path), Path: join(at.Path, path)},
-				problem(ruleBadValue, "%s does not take this value: %v", line.Name, err))
-		}
-	}
-}
-
 // checkOpenObjects: open-object. A model that fills an object must be told its properties.
 func checkOpenObjects(c *compiler) {
 	filled := map[string]string{} // variable → the first state whose model fills it
@@ -132,6 +99,26 @@ func checkToolCounts(c *compiler) {
 	}
 }
 
+// checkFiles: missing-file. Of a flow that is in no folder nobody knows where its files would be.
+func checkFiles(c *compiler) {
+	if c.m.Dir == "" {
+		return
+	}
+	for _, db := range c.m.Databases {
+		if db.Value.Init == "" || isFile(db.Value.Path) || isFile(db.Value.Init) {
+			continue
+		}
+		decl, _ := c.file.Databases.Get(db.Name)
+		c.add(c.under(join(join("databases", db.Name), "init")), problem(ruleNoFile,
+			"there is no file %s, from which the database %s would be made", decl.Init, db.Name))
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // checkUnused: unused-variable and unused-tool. The first human message is heard even where nothing names it.
 func checkUnused(c *compiler) {
 	if len(c.uses) < len(c.m.States) || hasErrors(c.found) {
@@ -152,4 +139,23 @@ func checkUnused(c *compiler) {
 			c.add(c.keyOf("tools", tool.Name), advice(ruleUnusedTool, "no state uses the tool %s", tool.Name))
 		}
 	}
+}
+
+// checkHeard: nothing-heard. A handler that cannot do without a human message is the first state of a flow that is given none.
+func checkHeard(c *compiler) {
+	start, ok := c.m.States.Get(c.m.Start)
+	handler := c.cat.Handlers[or(start, &machine.State{}).Handler]
+	if !ok || handler == nil || c.m.Message != "" {
+		return
+	}
+	key := handler().Hears
+	if _, given := lookup(child(c.root.Node, "states."+c.m.Start+".with"), key); key == "" || given != nil {
+		return
+	}
+	f := advice(ruleNothingHeard, "%s reads what the human said last, and at the start nothing is said: name a variable with %s, or call an input message",
+		c.m.Start, key)
+	if len(c.m.Inputs) > 0 {
+		f.Got = strings.Join(c.m.Inputs.Names(), ", ")
+	}
+	c.add(c.keyOf("states", c.m.Start), f)
 }

@@ -82,13 +82,15 @@ func build(source []byte, at Place, cat Catalog) (*machine.Machine, []Finding) {
 		touched: map[string]*touched{},
 		uses:    map[string]machine.Uses{},
 		used:    map[string]bool{},
+		env:     names{},
+		cat:     cat,
 	}
 	c.run()
 	found = SortFindings(c.found)
 	if hasErrors(structural(found)) {
 		return nil, found
 	}
-	c.m.Hash = c.hash()
+	c.m.Hash, c.m.Env = c.hash(), c.env.sorted()
 	c.digests()
 	c.m.Seal()
 	return c.m, found
@@ -108,10 +110,13 @@ type compiler struct {
 	scope   exprScope
 	touched map[string]*touched     // by state
 	uses    map[string]machine.Uses // by state; missing where its handler's keys are wrong
+	env     names                   // environment variables that are read anywhere
 	used    map[string]bool         // inputs, variables ("order_id") and tools ("tool:refund") that are named anywhere
 	// defaults holds the compiled lines of defaults.transitions; nil until they are asked for.
 	defaults map[machine.Outcome][]machine.Branch
 	missing  []missingRoute
+	trees    []treeUse
+	cat      Catalog
 }
 
 // missingRoute is an outcome of a state that finds no line.
@@ -175,17 +180,15 @@ func (c *compiler) broken(path string) bool {
 	})
 }
 
+// flowVersion is the format of flow files that is read here.
+const flowVersion = 1
+
 func (c *compiler) head() {
 	f, m := &c.file, c.m
-	if v, _ := lookup(c.root.Node, "version"); v != nil && !c.broken("version") && f.Version != 1 {
-		c.add(c.under("version"), problem(ruleVersion, "version is %d; this flowctl reads version 1", f.Version))
+	if v, _ := lookup(c.root.Node, "version"); v != nil && !c.broken("version") && f.Version != flowVersion {
+		c.add(c.under("version"), problem(ruleVersion, "version is %d; this flowctl reads version %d", f.Version, flowVersion))
 	}
-	if f.Name != "" && !namePattern.MatchString(f.Name) {
-		bad := problem(ruleBadName, "%s is no name; a name is lower-case letters, digits and _, and starts with a letter", quote(f.Name))
-		bad.Suggestion = asName(f.Name)
-		c.add(c.under("name"), bad)
-	}
-	m.Name, m.Description, m.Language, m.Start = f.Name, f.Description, f.Language, string(f.Start)
+	m.Name, m.Description, m.Language, m.Start = string(f.Name), f.Description, f.Language, string(f.Start)
 	if m.Language == "" {
 		m.Language = "en"
 	}

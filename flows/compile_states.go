@@ -144,8 +144,7 @@ func (c *compiler) interrupt(name string, decl *interruptDecl) machine.Interrupt
 func (c *compiler) askHandler(s *machine.State, decl *stateDecl) {
 	t := c.of(s.Name)
 	with := join(decl.At.Path, "with")
-	if decl.With != nil && !c.broken(with) && !c.missingWith(decl) {
-		uses := decl.With.Uses(c.scopeOf(s, decl))
+	if uses, ok := c.usesOf(s, decl); ok {
 		c.uses[s.Name] = uses
 		c.configProblems(with, uses.Problems)
 		t.reads.add(uses.Reads...)
@@ -170,6 +169,36 @@ func (c *compiler) askHandler(s *machine.State, decl *stateDecl) {
 	for _, name := range slices.Concat(s.Reads, s.Writes) {
 		c.used[name] = true
 	}
+}
+
+// usesOf asks the handler. One whose keys are wrong is not asked, with two exceptions that leave its outcomes known. Where a
+// text cannot be read, something else stands in its place. Where a name is not declared, only the outcomes count: what
+// else the handler says may follow from the name, and it need not be able to live with it.
+func (c *compiler) usesOf(s *machine.State, decl *stateDecl) (uses machine.Uses, ok bool) {
+	with := join(decl.At.Path, "with")
+	if decl.With == nil || c.missingWith(decl) {
+		return uses, false
+	}
+	unnamed := false
+	for _, f := range c.found {
+		switch {
+		case f.Severity != SeverityError || !below(f.Path, with):
+		case slices.ContainsFunc(c.unread, func(path string) bool { return below(f.Path, path) }):
+		case slices.Contains([]string{ruleUnknownVariable, ruleUnknownTool, ruleUnknownState, ruleReadOnly}, f.Rule):
+			unnamed = true
+		default:
+			return uses, false
+		}
+	}
+	if !unnamed {
+		return decl.With.Uses(c.scopeOf(s, decl)), true
+	}
+	defer func() {
+		if recover() != nil {
+			uses, ok = machine.Uses{}, false
+		}
+	}()
+	return machine.Uses{Outcomes: decl.With.Uses(c.scopeOf(s, decl)).Outcomes}, true
 }
 
 func (c *compiler) scopeOf(s *machine.State, decl *stateDecl) machine.Scope {

@@ -20,7 +20,12 @@ func (c *compiler) tools() {
 			Timeout: time.Duration(decl.Value.Timeout), InDoubt: or(machine.InDoubt(decl.Value.InDoubt), machine.InDoubtAsk)}
 		scope := c.scope
 		scope.HasArgs, scope.Args = true, spec.Parameters
-		c.resolve(scope, func(p pending) bool { return below(p.at.Path, join(path, spec.Kind)) })
+		own := scope // of the kind's own texts, which are made when the tool is called
+		own.Vars, own.ArgsOnly = nil, true
+		if own.Args == nil && !c.broken(path) {
+			own.Args = noParameters()
+		}
+		c.resolve(own, func(p pending) bool { return below(p.at.Path, join(path, spec.Kind)) })
 		if spec.Config != nil && !c.broken(path) {
 			c.askKind(&spec, path)
 		}
@@ -91,8 +96,8 @@ func (c *compiler) configProblems(path string, problems []machine.ConfigProblem)
 	}
 }
 
-// anything is the schema that every value fits.
-func anything() machine.Schema { return mustSchema(`{}`) }
+// anything is the schema that every value fits, and as a tool's parameters every argument.
+func anything() machine.Schema { return mustSchema(`{"additionalProperties":true}`) }
 
 // noParameters is the schema of a tool without arguments.
 func noParameters() machine.Schema {

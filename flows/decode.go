@@ -20,6 +20,8 @@ type decoder struct {
 	found   []Finding
 	pending []pending
 	owner   reflect.Value // the struct whose field is being decoded
+	entry   string        // the name whose value is being decoded, if it is one of a map
+	unread  []string      // paths of texts and expressions that cannot be read
 }
 
 // pending is a place whose value is compiled, or whose name is looked up, when the flow's names are known.
@@ -29,6 +31,7 @@ type pending struct {
 	flags flags
 	dst   reflect.Value // invalid for the key of a map, which is only looked up
 	owner reflect.Value // the struct that it is a field of
+	entry string        // its name, if it is a value of a map
 }
 
 func (d *decoder) add(at spot, f Finding) {
@@ -36,7 +39,7 @@ func (d *decoder) add(at spot, f Finding) {
 	d.found = append(d.found, f.at(d.doc.pos(at.Node)))
 }
 
-// value decodes one node. The flags are those of the field that it belongs to; prompt goes down to everything inside.
+// value decodes one node. The flags are those of the field that it belongs to; see flags.inside.
 func (d *decoder) value(at spot, s *shape, fl flags, dst reflect.Value) {
 	if dst.IsValid() && dst.Kind() == reflect.Pointer {
 		dst.Set(reflect.New(dst.Type().Elem()))
@@ -44,6 +47,7 @@ func (d *decoder) value(at spot, s *shape, fl flags, dst reflect.Value) {
 	}
 	placeOf(dst, at)
 	if isLeaf(at.Node) && isBroken(at.Node) {
+		d.leaveUnread(at.Path, s.kind, dst)
 		return
 	}
 	if isNull(at.Node) && s.kind != shapeTree && s.kind != shapeValue {
@@ -77,15 +81,20 @@ func (d *decoder) value(at spot, s *shape, fl flags, dst reflect.Value) {
 }
 
 func (d *decoder) later(at spot, s *shape, fl flags, dst reflect.Value) {
-	d.pending = append(d.pending, pending{at: at, shape: s, flags: fl, dst: dst, owner: d.owner})
+	d.pending = append(d.pending, pending{at: at, shape: s, flags: fl, dst: dst, owner: d.owner, entry: d.entry})
 }
 
 // mismatch says what was expected at a place and what stands there.
 func (d *decoder) mismatch(at spot, want string) {
 	f := problem(ruleWrongType, "%s takes %s, not %s", last(at.Path), want, found(at.Node))
 	f.Got = got(at.Node)
-	if isLeaf(at.Node) && want == "text" {
-		f.Fix = quote(at.Node.Value)
+	switch {
+	case isLeaf(at.Node) && want == "text":
+		f.Fix = yamlText(at.Node.Value)
+	case isLeaf(at.Node) && at.Node.Tag == tagString && strings.Contains(want, "number") && plainNumber.MatchString(at.Node.Value):
+		f.Fix = at.Node.Value
+	case isLeaf(at.Node) && strings.Contains(want, "a mapping") && strings.Contains(at.Node.Value, "："):
+		f.Message += "; a full-width colon (：) makes no key, write : and a space"
 	}
 	d.add(at, f)
 }
@@ -124,12 +133,19 @@ func last(path string) string {
 }
 
 // text reads a scalar that must be text.
-func (d *decoder) text(at spot) (string, bool) {
-	if !isLeaf(at.Node) || at.Node.Tag != tagString && at.Node.Tag != tagTime {
-		d.mismatch(at, "text")
-		return "", false
+func (d *decoder) text(at spot, s *shape, fl flags) (string, bool) {
+	if isLeaf(at.Node) && (at.Node.Tag == tagString || at.Node.Tag == tagTime) {
+		return at.Node.Value, true
 	}
-	return at.Node.Value, true
+	switch want := describe(s, fl); {
+	case s.kind == shapeVar || s.kind == shapeTool || s.kind == shapeState || s.kind == shapeName:
+		d.mismatch(at, strings.Replace("a "+want, "a name of", "the name of", 1)+" (letters, digits and _, a letter first)")
+	case len(s.enum) > 0:
+		d.mismatch(at, "one of "+strings.Join(s.enum, ", "))
+	default:
+		d.mismatch(at, "text")
+	}
+	return "", false
 }
 
 // word decodes what is written as one string.
@@ -138,11 +154,18 @@ func (d *decoder) word(at spot, s *shape, fl flags, dst reflect.Value) {
 		d.duration(at, dst)
 		return
 	}
-	text, ok := d.text(at)
+	text, ok := d.text(at, s, fl)
 	if !ok {
 		return
 	}
+	if s.kind != shapeExpr && len(s.enum) == 0 {
+		d.comment(at, s.kind == shapeText)
+	}
 	switch s.kind {
+	case shapeName:
+		if dst.SetString(text); !namePattern.MatchString(text) {
+			d.add(at, badName(text))
+		}
 	case shapeString:
 		if len(s.enum) > 0 && !slices.Contains(s.enum, text) {
 			d.add(at, unknownWord(last(at.Path), text, s.enum))
@@ -261,29 +284,40 @@ func (d *decoder) mapping(at spot, s *shape, fl flags, dst reflect.Value) {
 		key, value := at.Node.Content[2*i], at.Node.Content[2*i+1]
 		place := spot{File: at.File, Node: key, Path: join(at.Path, key.Value)}
 		d.name(place, s, fl)
+		d.entry = key.Value
 		item := dst.Index(i)
 		item.FieldByName("Name").SetString(key.Value)
 		item.FieldByName("Pos").Set(reflect.ValueOf(d.doc.pos(key)))
 		place.Node = value
 		d.value(place, s.elem, fl, item.FieldByName("Value"))
 	}
+	d.entry = ""
+	d.sameMatchers(at, dst)
 }
 
-// name checks a key that its author chose. Keys whose values are trees and that no flag explains are free: they are
-// arguments of tools, which others named.
+// name checks a key that its author chose. Keys whose values are trees and that no flag explains are free, since they are
+// arguments of tools, which others named; so are those whose flag says so.
 func (d *decoder) name(at spot, s *shape, fl flags) {
 	key := at.Node.Value
 	switch {
 	case fl.write:
 		d.later(at, &shape{kind: shapeVar}, fl, reflect.Value{})
-	case s.elem.kind == shapeTree:
+	case s.elem.kind == shapeTree || fl.free:
+		d.textKey(at)
 	case !namePattern.MatchString(key):
-		f := problem(ruleBadName, "%s is no name; a name is lower-case letters, digits and _, and starts with a letter", quote(key))
-		f.Suggestion = asName(key)
-		d.add(at, f)
+		d.add(at, badName(key))
 	case fl.outcomes && slices.Contains(reservedOutcomes, key):
 		d.add(at, problem(ruleReservedName, "%s cannot be chosen here: it is an outcome with a meaning of its own", key))
+	case slices.Contains(reserved, key) && (below(at.Path, "inputs") || below(at.Path, "vars")): // said of the variable
+	default:
+		d.textKey(at)
 	}
+}
+
+func badName(name string) Finding {
+	f := problem(ruleBadName, "%s is no name; a name is lower-case letters, digits and _, and starts with a letter", quote(brief(name)))
+	f.Suggestion = asName(name)
+	return f
 }
 
 // asName turns a word into a name, "" if that is not possible.
@@ -320,12 +354,14 @@ func (d *decoder) words(at spot) {
 			f.Fix = quote(at.Node.Value)
 			d.add(at, f)
 		}
+		d.comment(at, true)
 		return
 	}
 	for i, child := range at.Node.Content {
 		path := fmt.Sprintf("%s[%d]", at.Path, i)
 		if isMapping(at.Node) {
 			if i%2 == 0 {
+				d.textKey(spot{File: at.File, Node: child, Path: join(at.Path, child.Value)})
 				continue
 			}
 			path = join(at.Path, at.Node.Content[i-1].Value)
@@ -337,7 +373,10 @@ func (d *decoder) words(at spot) {
 // unknownWord is a finding about a word that is not among those that a key takes.
 func unknownWord(key, word string, known []string) Finding {
 	f := problem(ruleUnknownWord, "%s cannot be %s", key, quote(brief(word)))
-	f.Got, f.Suggestion = word, spell.Nearest(word, known)
+	f.Got = word
+	if len([]rune(word)) > 2 { // of two letters one is half, and any other word may be meant
+		f.Suggestion = spell.Nearest(word, known)
+	}
 	if f.Suggestion == "" {
 		f.Message += "; it is one of " + strings.Join(known, ", ")
 	}

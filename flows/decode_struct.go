@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"flowctl/flows/schema"
 	"flowctl/flows/spell"
@@ -40,10 +41,9 @@ func (d *decoder) structure(at spot, s *shape, fl flags, dst reflect.Value) {
 			}
 			target = config
 		}
-		d.owner = target
-		inner := f.flags
-		inner.prompt = inner.prompt || fl.prompt
-		d.value(spot{File: at.File, Node: value, Path: join(at.Path, key.Value)}, f.shape, inner, target.FieldByIndex(f.index))
+		d.owner, d.entry = target, ""
+		place := spot{File: at.File, Node: value, Path: join(at.Path, key.Value)}
+		d.value(place, f.shape, f.flags.inside(fl), target.FieldByIndex(f.index))
 	}
 	d.required(at, fields, s.pick)
 	d.checkVariant(at, s.pick, chosen)
@@ -75,9 +75,7 @@ func (d *decoder) config(s *shape, chosen *variantCase, dst reflect.Value) refle
 func (d *decoder) shorthand(at spot, s *shape, fl flags, dst reflect.Value) {
 	f, ok := s.scalar()
 	if ok && isLeaf(at.Node) {
-		inner := f.flags
-		inner.prompt = inner.prompt || fl.prompt
-		d.value(at, f.shape, inner, dst.FieldByIndex(f.index))
+		d.value(at, f.shape, f.flags.inside(fl), dst.FieldByIndex(f.index))
 		return
 	}
 	fields, _ := s.keys(at.Node)
@@ -122,7 +120,7 @@ func (d *decoder) required(at spot, fields []field, pick *variant) {
 // meant says whether a key of this mapping was taken for a misspelt name.
 func (d *decoder) meant(at spot, name string) bool {
 	return slices.ContainsFunc(d.found, func(f Finding) bool {
-		return f.Rule == ruleUnknownKey && f.Suggestion == name && f.Path == join(at.Path, f.Got)
+		return f.Rule == ruleUnknownKey && strings.TrimSuffix(f.Suggestion, ":") == name && f.Path == join(at.Path, f.Got)
 	})
 }
 
@@ -150,7 +148,7 @@ func (d *decoder) checkVariant(at spot, v *variant, chosen *variantCase) {
 				named = append(named, c.name)
 			}
 		}
-		if len(named) != 1 {
+		if len(named) != 1 && !slices.ContainsFunc(v.names(), func(name string) bool { return d.meant(at, name) }) {
 			message := fmt.Sprintf("%s needs one of %s", last(at.Path), strings.Join(v.names(), ", "))
 			if len(named) > 1 {
 				message = fmt.Sprintf("%s has %s; a %s has exactly one kind", last(at.Path), strings.Join(named, " and "), v.what)
@@ -208,6 +206,16 @@ func (d *decoder) unknownKey(at spot, key *node, s *shape, fields []field) {
 	}
 	if f.Suggestion == "" {
 		f.Suggestion = spell.Nearest(key.Value, free)
+	}
+	if name, _, cut := strings.Cut(key.Value, "："); cut {
+		f.Message += ": a full-width colon (：) makes no key, write : and a space"
+		if name = strings.TrimSpace(name); slices.Contains(free, name) {
+			f.Suggestion = name + ":"
+		}
+	}
+	if i := strings.IndexFunc(key.Value, func(r rune) bool { return oddSpace(r) != "" }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(key.Value[i:])
+		f.Message = fmt.Sprintf("%s stands in the key %s, and YAML takes it for a letter", oddSpace(r), quote(brief(key.Value)))
 	}
 	switch {
 	case f.Suggestion != "":

@@ -39,4 +39,5 @@ states:
 	}
 	// Output:
 	// hello.yaml:6:40: the flow has no variable 'nmae'; did you mean name? [unknown-variable]
+	// hello.yaml:6:61: hello never ends with sucess (handler greet); did you mean success? [unknown-outcome]
 }

@@ -60,10 +60,11 @@ type exprScope struct {
 	HasResult bool
 	Result    machine.Schema // nil is any
 	HasArgs   bool
-	Args      machine.Schema  // nil is any
-	Env       bool            // env("NAME") is allowed
-	Secret    map[string]bool // variables whose values stand in no error
-	Lines     []string        // the file, for exact positions inside quoted and block texts; nil: only those that need none
+	Args      machine.Schema    // nil is any
+	ArgsOnly  bool              // args and run are all there is: no variables, no last, no visits
+	Env       func(name string) // env("NAME") is allowed, and this is told the name; nil: it is not
+	Secret    map[string]bool   // variables whose values stand in no error
+	Lines     []string          // the file, for exact positions inside quoted and block texts; nil: only those that need none
 }
 
 // expression is a compiled expression. It is immutable and safe for concurrent use.
@@ -80,6 +81,7 @@ type expression struct {
 	visits  []string        // states whose visits it counts
 	reads   []string        // inputs and variables
 	secret  map[string]bool // of those in reads
+	gives   *exprType       // what is known of its values; nil: nothing
 }
 
 // compileExpr checks and compiles one expression. The expression is nil when a finding is an error.
@@ -124,7 +126,7 @@ func (s *exprScope) compile(raw string, offset int, at spot, want wantType) (_ *
 		return nil, c.found
 	}
 	c.check(want)
-	if len(c.found) > 0 {
+	if hasErrors(c.found) {
 		return nil, c.found
 	}
 	program, err := s.runnable(src)
@@ -132,9 +134,9 @@ func (s *exprScope) compile(raw string, offset int, at spot, want wantType) (_ *
 		c.library(err, ruleExprType)
 		return nil, c.found
 	}
-	e := &expression{source: src, pos: s.pos(at, offset), want: want, program: program, visits: c.visits}
+	e := &expression{source: src, pos: s.pos(at, offset), want: want, program: program, visits: c.visits, gives: c.gives}
 	e.load(program.Node(), s)
-	return e, nil
+	return e, c.found
 }
 
 // parse reads the source without the types of its names. The config serves typeCheck as well.
@@ -147,6 +149,9 @@ func (s *exprScope) parse(src string) (*parser.Tree, *conf.Config, error) {
 		delete(config.Builtins, name)
 	}
 	tree, err := parser.ParseWithConfig(src, config)
+	if err == nil {
+		ast.Walk(&tree.Node, nullPatch{})
+	}
 	return tree, config, err
 }
 

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/file"
 
 	"flowctl/flows/machine"
@@ -26,7 +24,9 @@ type exprCheck struct {
 	known  map[string]*exprType // types of all names
 	used   map[string]*exprType // those that the expression names
 	lets   map[string]bool
+	words  map[*ast.IdentifierNode]*exprType // those that are compared, with the type of the other side
 	visits []string
+	gives  *exprType // what is known of its values
 	found  []Finding
 }
 
@@ -70,21 +70,26 @@ func (c *exprCheck) syntax(e *file.Error) (Finding, int) {
 		return problem(ruleExprSyntax, "a text in quotes is not closed"), c.openQuote()
 	case strings.Contains(m, "Operator(\"=\")"):
 		f := problem(ruleExprSyntax, "= does not compare")
-		f.Suggestion = "=="
+		f.Suggestion = c.comparison(e.From)
 		return f, e.From
+	case strings.HasPrefix(m, "unrecognized character"):
+		return c.oddSign(e.From), e.From
 	case strings.Contains(m, "unexpected token EOF"), strings.Contains(m, "unexpected end"):
 		return problem(ruleExprSyntax, "the expression ends too early"), e.From + 1
 	case strings.Contains(m, "unexpected token "):
 		_, token, _ := strings.Cut(m, "unexpected token ")
 		kind, word, quoted := strings.Cut(token, "(")
 		if word, err := strconv.Unquote(strings.TrimSuffix(word, ")")); quoted && err == nil {
-			return problem(ruleExprSyntax, "%s is not expected here", quoteWord(kind, word)), e.From
+			f := problem(ruleExprSyntax, "%s is not expected here", quoteWord(kind, word))
+			f.Suggestion = foreignWords[strings.ToLower(word)]
+			if word == ">" && strings.HasSuffix(strings.TrimRight(string([]rune(c.src)[:e.From]), " "), "<") {
+				f.Suggestion = "!="
+			}
+			return f, e.From
 		}
 		return problem(ruleExprSyntax, "%s is not expected here", token), e.From
 	case strings.HasPrefix(m, "invalid integer literal"):
 		return problem(ruleExprSyntax, "the number is too large to stay exact; use text in quotes"), c.numberBefore(e.From)
-	case strings.HasPrefix(m, "unrecognized character"):
-		return problem(ruleExprSyntax, "this sign has no meaning in an expression"), e.From
 	case strings.HasPrefix(m, "invalid char escape"):
 		return problem(ruleExprSyntax, `\ starts no known escape here; \\ is one backslash`), e.From
 	}
@@ -137,8 +142,9 @@ func (c *exprCheck) check(want wantType) {
 	c.used = map[string]*exprType{}
 	c.lets = map[string]bool{}
 	ast.Walk(&tree.Node, letNames(c.lets))
+	c.words = map[*ast.IdentifierNode]*exprType{}
 	c.node(tree.Node, place{})
-	if len(c.found) > 0 {
+	if hasErrors(c.found) {
 		return
 	}
 	if err := typeCheck(tree, config, c.used); err != nil {
@@ -146,6 +152,7 @@ func (c *exprCheck) check(want wantType) {
 		return
 	}
 	c.result(tree.Node, want)
+	c.gives = c.typeGiven(tree.Node)
 }
 
 // result checks the type of the whole.
@@ -190,11 +197,18 @@ func (c *exprCheck) node(n ast.Node, p place) {
 	case *ast.BuiltinNode:
 		c.builtin(n, p)
 	case *ast.MemberNode:
-		c.node(n.Node, p)
-		c.member(n, p)
+		if !c.needlessBase(n) {
+			c.node(n.Node, p)
+			c.member(n, p)
+		}
 	case *ast.BinaryNode:
-		c.node(n.Left, p)
-		c.node(n.Right, p)
+		first, second := n.Left, n.Right
+		if name, ok := first.(*ast.IdentifierNode); ok && compares(n.Operator) && !c.lookup(name.Value) {
+			first, second = second, first
+		}
+		c.node(first, p)
+		c.compared(n.Operator, second, c.typeOf(first, p))
+		c.node(second, p)
 		c.operator(n, p)
 	case *ast.BytesNode:
 		c.addAt(n, problem(ruleForbidden, "bytes are no value of a flow; write text in quotes, without b"))
@@ -251,7 +265,7 @@ func (c *exprCheck) lookup(name string) bool {
 		c.used[name] = typeOfSchema(s)
 		return true
 	}
-	if t, ok := c.known[name]; ok {
+	if t, ok := c.known[name]; ok && !(c.scope.ArgsOnly && name == "last") {
 		c.used[name] = t
 		return true
 	}
@@ -272,6 +286,8 @@ func (c *exprCheck) name(n *ast.IdentifierNode) {
 	case name == "$env":
 		c.addAt(n, problem(ruleForbidden, "$env does not exist here; name the variable itself"))
 	case c.lookup(name):
+	case c.scope.ArgsOnly && name != "env":
+		c.addAt(n, c.argsOnly(name))
 	case name == "visits" || name == "env":
 		c.addAt(n, problem(ruleUnknownName, "%s is a function: %s(\"name\")", name, name))
 	case name == "result":
@@ -281,14 +297,29 @@ func (c *exprCheck) name(n *ast.IdentifierNode) {
 	default:
 		f := problem(ruleUnknownName, "there is no input or variable %s", name)
 		f.Got, f.Suggestion = name, c.nearName(name)
+		if c.meantAsText(n, f.Suggestion) {
+			f.Message += ", and text stands in quotes"
+			f.Suggestion = strconv.Quote(name)
+		}
 		c.addAt(n, f)
 	}
 }
 
+// argsOnly says that a tool's text names something that only flows and states know.
+func (c *exprCheck) argsOnly(name string) Finding {
+	f := problem(ruleUnknownName, "a tool's texts see its arguments and run only, not %s; make it a parameter and write args.NAME", name)
+	if args := typeOfSchema(c.scope.Args); args != nil && args.fields[name] != nil {
+		f = problem(ruleUnknownName, "arguments are named with args here, not %s", name)
+		f.Suggestion = "args." + name
+	}
+	f.Got = name
+	return f
+}
+
 func (c *exprCheck) nearName(name string) string {
 	switch strings.ToLower(name) {
-	case "null", "none", "undefined":
-		return "nil"
+	case "null", "nil", "none", "undefined":
+		return "null"
 	case "true", "false":
 		return strings.ToLower(name)
 	}
@@ -328,6 +359,8 @@ func (c *exprCheck) call(n *ast.CallNode, p place) {
 func (c *exprCheck) visitsCall(n *ast.CallNode) {
 	state, ok := literalText(n.Arguments)
 	switch {
+	case c.scope.ArgsOnly:
+		c.addAt(n, c.argsOnly("visits"))
 	case !ok:
 		c.addAt(n, problem(ruleExprType, `visits takes the name of one state in quotes, such as visits("details")`))
 	case !slices.Contains(c.scope.States, state):
@@ -340,13 +373,16 @@ func (c *exprCheck) visitsCall(n *ast.CallNode) {
 }
 
 func (c *exprCheck) envCall(n *ast.CallNode) {
-	if _, ok := literalText(n.Arguments); !ok {
+	name, ok := literalText(n.Arguments)
+	if !ok {
 		c.addAt(n, problem(ruleExprType, `env takes the name of one environment variable in quotes, such as env("SHOP_KEY")`))
 		return
 	}
-	if !c.scope.Env {
-		c.addAt(n, problem(ruleEnvPlace, "env is allowed only in headers, in command.env and in the settings of an mcp server"))
+	if c.scope.Env == nil {
+		c.addAt(n, problem(ruleEnvPlace, "env(\"NAME\") is allowed only in the headers of an http tool"))
+		return
 	}
+	c.scope.Env(name)
 }
 
 // literalText gives the only argument when it is text in quotes.
@@ -402,7 +438,7 @@ func (c *exprCheck) member(n *ast.MemberNode, p place) {
 	}
 	if _, has := base.field(name.Value); !has {
 		known := machine.SortedNames(base.fields)
-		f := problem(ruleUnknownName, "%s has no property %s; it has %s", n.Node, name.Value, strings.Join(known, ", "))
+		f := problem(ruleUnknownName, "%s has no property %s; it has %s", n.Node, name.Value, or(strings.Join(known, ", "), "none"))
 		f.Got, f.Suggestion = name.Value, spell.Nearest(name.Value, known)
 		c.addAt(n.Property, f)
 	}
@@ -451,14 +487,6 @@ func (c *exprCheck) typeOf(n ast.Node, p place) *exprType {
 	return nil
 }
 
-var forbiddenOperators = map[string]string{
-	"..": "a range has no place in a flow",
-	"/":  "a flow compares and counts; let a tool calculate",
-	"%":  "a flow compares and counts; let a tool calculate",
-	"**": "a flow compares and counts; let a tool calculate",
-	"^":  "a flow compares and counts; let a tool calculate",
-}
-
 // operator checks what stands between two operands.
 func (c *exprCheck) operator(n *ast.BinaryNode, p place) {
 	if reason, ok := forbiddenOperators[n.Operator]; ok {
@@ -469,7 +497,7 @@ func (c *exprCheck) operator(n *ast.BinaryNode, p place) {
 	case "<", ">", "<=", ">=", "+", "-", "*":
 		for _, side := range []ast.Node{n.Left, n.Right} {
 			if _, null := side.(*ast.NilNode); null {
-				c.addAt(side, problem(ruleExprType, "nil is no operand of %s; whether a value is there is asked by == nil or != nil", n.Operator))
+				c.addAt(side, problem(ruleExprType, "null is no operand of %s; whether a value is there is asked by == null or != null", n.Operator))
 			}
 		}
 	case "==", "!=":
@@ -495,6 +523,9 @@ func (c *exprCheck) word(subject, literal ast.Node, p place) {
 
 func (c *exprCheck) wordOf(t *exprType, subject string, literal ast.Node) {
 	v, ok := literalValue(literal)
+	if ok && t == errorKindType {
+		c.errorKind(subject, v, literal)
+	}
 	if !ok || t == nil || t.enum == nil {
 		return
 	}
@@ -528,30 +559,4 @@ func literalValue(n ast.Node) (machine.Value, bool) {
 		return n.Value, true
 	}
 	return nil, false
-}
-
-// functionNames are all functions that an expression may call, sorted.
-func functionNames() []string {
-	names := []string{"visits", "env"}
-	for _, f := range builtin.Builtins {
-		if _, disabled := disabledFunctions[f.Name]; !disabled && f.Name != "last" {
-			names = append(names, f.Name)
-		}
-	}
-	sort.Strings(names)
-	return names
-}
-
-// predicateFunctions take a condition for the items of a list.
-var predicateFunctions = map[string]bool{
-	"all": true, "any": true, "one": true, "none": true, "map": true, "filter": true, "find": true, "findIndex": true,
-	"findLast": true, "findLastIndex": true, "count": true, "sum": true, "groupBy": true, "sortBy": true, "reduce": true,
-}
-
-// disabledFunctions and why: an expression gives the same answer on every look at the same facts.
-var disabledFunctions = map[string]string{
-	"now":      "the answer of an expression must not change with the clock; run.started_at is when the run began",
-	"date":     "texts in ISO form (2026-01-31) compare in order as they are",
-	"duration": "an expression knows no times; let a tool calculate",
-	"timezone": "an expression knows no times; let a tool calculate",
 }

@@ -60,7 +60,7 @@ func builtinTypes(outcomes []string) map[string]*exprType {
 	return map[string]*exprType{
 		"last": {kind: "object", fields: map[string]*exprType{
 			"outcome": outcome,
-			"error":   {kind: "object", fields: map[string]*exprType{"kind": textType, "message": textType}},
+			"error":   {kind: "object", fields: map[string]*exprType{"kind": errorKindType, "message": textType}},
 		}},
 		"run": {kind: "object", fields: map[string]*exprType{"id": textType, "started_at": textType}},
 	}

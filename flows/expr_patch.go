@@ -9,6 +9,8 @@ type runPatch struct{}
 // Visit rewrites one node.
 func (runPatch) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		nullPatch{}.Visit(node)
 	case *ast.IntegerNode:
 		// int would differ from the int64 of variables inside lists and objects.
 		ast.Patch(node, &ast.ConstantNode{Value: int64(n.Value)})
@@ -28,6 +30,16 @@ func (runPatch) Visit(node *ast.Node) {
 		patchMember(node, n)
 	case *ast.SliceNode:
 		patchInto(node, callSlice, n.Node, orNil(n.From), orNil(n.To))
+	}
+}
+
+// nullPatch makes null a word for no value, as it is in YAML and JSON; the library knows nil only.
+type nullPatch struct{}
+
+// Visit rewrites one node.
+func (nullPatch) Visit(node *ast.Node) {
+	if n, ok := (*node).(*ast.IdentifierNode); ok && n.Value == "null" {
+		ast.Patch(node, &ast.NilNode{})
 	}
 }
 

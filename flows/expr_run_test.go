@@ -23,6 +23,9 @@ var exprValues = []struct{ src, want string }{ // want is JSON
 	{`wish == 'refund' && paid || false`, `true`},
 	{`maybe == nil`, `true`}, // null compares
 	{`maybe == "x"`, `false`},
+	{`maybe == null`, `true`},
+	{`null == maybe and null == nil`, `true`},
+	{`wish != null ? [null, wish] : null`, `[null,"refund"]`},
 	{`maybe != "x"`, `true`},
 	{`maybe in ["x"]`, `false`},
 	{`maybe ?? "none"`, `"none"`},
@@ -250,7 +253,7 @@ func run(e machine.Expr, values []machine.Value, ran *int) (messages []string) {
 func TestExprResultArgsAndEnv(t *testing.T) {
 	s := &exprScope{
 		Vars: map[string]machine.Schema{}, HasResult: true, Result: exprSchema(t, `{"type":"object","properties":{"affected":{"type":"integer"}}}`),
-		HasArgs: true, Args: exprSchema(t, `{"type":"object","properties":{"order_id":{"type":"string","enum":["A1"]}}}`), Env: true,
+		HasArgs: true, Args: exprSchema(t, `{"type":"object","properties":{"order_id":{"type":"string","enum":["A1"]}}}`), Env: func(string) {},
 	}
 	facts := machine.Facts{
 		Result: machine.Values{"affected": int64(1)}, Args: machine.Values{"order_id": "A1"},

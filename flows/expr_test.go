@@ -90,7 +90,8 @@ var exprFindings = []struct {
 }{
 	// names
 	{`oder_id == "x"`, `1:1 unknown-name: there is no input or variable oder_id; did you mean order_id?`},
-	{`null == wish`, `1:1 unknown-name: there is no input or variable null; did you mean nil?`},
+	{`none == wish`, `1:1 unknown-name: there is no input or variable none; did you mean null?`},
+	{`undefined != wish`, `1:1 unknown-name: there is no input or variable undefined; did you mean null?`},
 	{`True`, `1:1 unknown-name: there is no input or variable True; did you mean true?`},
 	{`a and b`, `1:1 unknown-name: there is no input or variable a | 1:7 unknown-name: there is no input or variable b`},
 	{`order.statsu`, `1:7 unknown-name: order has no property statsu; it has lines, ship, status; did you mean status?`},
@@ -129,7 +130,7 @@ var exprFindings = []struct {
 	{`paid == "false"`, `1:6 expr-type: a boolean is never equal to a string`},
 	{`order_id > 3`, `1:10 expr-type: > cannot stand between a string and an integer`},
 	{`count_of + "x"`, `1:10 expr-type: + cannot stand between an integer and a string`},
-	{`wish > nil`, `1:8 expr-type: nil is no operand of >; whether a value is there is asked by == nil or != nil`},
+	{`wish > nil`, `1:8 expr-type: null is no operand of >; whether a value is there is asked by == null or != null`},
 	{`not wish`, `1:1 expr-type: not cannot be used on a string`},
 	{`wish.length`, `1:6 expr-type: wish is a string and has no property length`},
 	{`wish.foo()`, `1:6 expr-type: values have no functions; write function(value), such as len(x)`},
@@ -159,7 +160,7 @@ var exprFindings = []struct {
 		`1:1 expr-forbidden: date does not exist here: texts in ISO form (2026-01-31) compare in order as they are`},
 	{`now()`, `1:1 expr-forbidden: now does not exist here: the answer of an expression must not change with the clock; ` +
 		`run.started_at is when the run began`},
-	{`env("KEY")`, `1:1 env-not-allowed: env is allowed only in headers, in command.env and in the settings of an mcp server`},
+	{`env("KEY")`, `1:1 env-not-allowed: env("NAME") is allowed only in the headers of an http tool`},
 	{strings.Repeat("1+", 150) + "1", `1:1 expr-forbidden: the expression has more than 200 parts; split it, or let a tool decide`},
 	{`"` + strings.Repeat("x", 4000) + `"`,
 		`1:1 expr-forbidden: the expression is longer than 4000 bytes; split it, or let a tool decide`},

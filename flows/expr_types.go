@@ -1,15 +1,19 @@
 package flows
 
 import (
+	"slices"
+
 	"github.com/expr-lang/expr/types"
 
 	"flowctl/flows/machine"
+	"flowctl/flows/schema"
 )
 
 // exprType is what the checker of expressions knows about a value: the part of a JSON Schema that it can use. A nil
 // *exprType is any.
 type exprType struct {
-	kind   string // JSON type; "" is any, null apart
+	kind   string   // JSON type; "" is any, null apart
+	types  []string // all JSON types that its schema allows, if it was read from one; empty: any
 	fields map[string]*exprType
 	open   bool // an object may have more properties than fields
 	items  *exprType
@@ -46,7 +50,7 @@ func (r typeReader) read(doc machine.Value, depth int) *exprType {
 	if ref, ok := object["$ref"].(string); ok {
 		return r.read(r.target(ref), depth+1)
 	}
-	t := &exprType{kind: oneKind(object["type"])}
+	t := &exprType{kind: oneKind(object["type"]), types: schema.Types(object)}
 	if values, ok := object["enum"].([]machine.Value); ok {
 		t.enum = values
 	}
@@ -70,7 +74,7 @@ func (r typeReader) read(doc machine.Value, depth int) *exprType {
 		// An object whose properties are declared has these: what else is named is nearly always a slip. The author can
 		// say additionalProperties: true.
 		more, given := object["additionalProperties"]
-		t.open = len(properties) == 0 || given && more != false
+		t.open = more != false && (given || len(properties) == 0)
 		for _, keyword := range []string{"allOf", "anyOf", "oneOf", "if", "patternProperties"} {
 			t.open = t.open || object[keyword] != nil
 		}
@@ -134,6 +138,13 @@ func (t *exprType) field(name string) (*exprType, bool) {
 	}
 	f, ok := t.fields[name]
 	return f, ok || t.open
+}
+
+// allows says whether a value of a JSON type can be of this type. A number may be an integer.
+func (t *exprType) allows(kind string) bool {
+	return t == nil || len(t.types) == 0 || slices.ContainsFunc(t.types, func(one string) bool {
+		return one == kind || one == "number" && kind == "integer" || one == "integer" && kind == "number"
+	})
 }
 
 // exprType gives the type as the checker of the library has it.

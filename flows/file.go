@@ -9,7 +9,7 @@ import (
 // flowFile is a flow file. The decoder, the JSON Schema and the reference are made from this definition.
 type flowFile struct {
 	Version      int64                           `yaml:"version" flow:"required" doc:"Format of the file: 1"`
-	Name         string                          `yaml:"name" flow:"required" doc:"Name of the flow"`
+	Name         flowName                        `yaml:"name" flow:"required" doc:"Name of the flow"`
 	Description  string                          `yaml:"description" doc:"What the flow is for"`
 	Language     string                          `yaml:"language" flow:"enum:en|zh" doc:"Language of the engine's own words; en if left out"`
 	Inputs       machine.Ordered[machine.Schema] `yaml:"inputs" doc:"Given at start and read-only: a JSON Schema each; a default makes one optional"`
@@ -25,6 +25,9 @@ type flowFile struct {
 	States       machine.Ordered[stateDecl]      `yaml:"states" flow:"required" doc:"States by name"`
 }
 
+// flowName is a name that its flow gives to itself.
+type flowName string
+
 type modelDecl struct {
 	Provider string `yaml:"provider" flow:"required" doc:"Where the model runs"`
 	Config   any    // the provider's own keys
@@ -36,8 +39,8 @@ type databaseDecl struct {
 }
 
 type toolDecl struct {
-	Description string           `yaml:"description" doc:"What it does, for the model that chooses"`
-	Effect      string           `yaml:"effect" flow:"enum:read|idempotent|write" doc:"What a call does to the world"`
+	Description string           `yaml:"description" doc:"What it does, for the model that chooses; needed where the kind does not know it (sql, http)"`
+	Effect      string           `yaml:"effect" flow:"enum:read|idempotent|write" doc:"What a call does to the world; needed where the kind does not know it"`
 	Parameters  machine.Schema   `yaml:"parameters" flow:"short" doc:"Arguments: a JSON Schema each by name, all required unless they have a default; or one JSON Schema of type object"`
 	Timeout     machine.Duration `yaml:"timeout" doc:"Longest time of one call; 5s for read, else 10s, if left out"`
 	InDoubt     string           `yaml:"in_doubt" flow:"enum:ask|fail|retry" doc:"What becomes of a write that started and whose result is unknown; ask if left out"`

@@ -13,6 +13,7 @@ func JSONSchema(cat Catalog) []byte {
 	root := structSchema(fileShape(cat))
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "flowctl flow"
+	root["properties"].(machine.Values)["version"].(machine.Values)["const"] = int64(flowVersion)
 	root["patternProperties"] = machine.Values{"^x-": true}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -39,7 +40,7 @@ func jsonSchema(s *shape, fl flags) machine.Values {
 		return machine.Values{"type": "number", "minimum": int64(0)}
 	case shapeDuration:
 		return machine.Values{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
-	case shapeVar, shapeTool, shapeState:
+	case shapeVar, shapeTool, shapeState, shapeName:
 		return machine.Values{"type": "string", "pattern": namePattern.String()}
 	case shapePattern:
 		return machine.Values{"type": "string", "format": "regex"}
@@ -80,7 +81,7 @@ func listSchema(s *shape, fl flags) machine.Values {
 
 func mapSchema(s *shape, fl flags) machine.Values {
 	out := machine.Values{"type": "object", "additionalProperties": jsonSchema(s.elem, fl)}
-	if fl.write || s.elem.kind != shapeTree {
+	if fl.write || s.elem.kind != shapeTree && !fl.free {
 		out["propertyNames"] = machine.Values{"pattern": namePattern.String()}
 	}
 	return out

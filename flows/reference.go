@@ -25,15 +25,23 @@ func Reference(cat Catalog) string {
 	section("The flow file", "", root)
 	section("A state (`states.<name>`)", "", state)
 	for _, c := range state.pick.cases {
-		section("Handler `"+c.name+"`", c.doc, c.shape)
+		doc := c.doc
+		if outcomes := cat.Handlers[c.name]().Outcomes; outcomes != "" {
+			doc += " Outcomes: " + outcomes + "."
+		}
+		section("Handler `"+c.name+"`", doc, c.shape)
 	}
 	section("A tool (`tools.<name>`), besides exactly one kind", "", tool)
 	for _, c := range tool.pick.cases {
 		section("Tool kind `"+c.name+"`", c.doc, c.shape)
+		if more := cat.ToolKinds[c.name].More; more != "" {
+			fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(more))
+		}
 	}
 	for _, c := range model.pick.cases {
 		section("Model provider `"+c.name+"`", c.doc, c.shape)
 	}
+	b.WriteString(languageReference())
 	return strings.TrimSpace(b.String()) + "\n"
 }
 
@@ -113,6 +121,8 @@ func describe(s *shape, fl flags) string {
 		return "name of a tool"
 	case shapeState:
 		return "name of a state"
+	case shapeName:
+		return "name"
 	case shapeSchema:
 		return "JSON Schema"
 	case shapeValue:

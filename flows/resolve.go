@@ -2,6 +2,7 @@ package flows
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"flowctl/flows/machine"
@@ -43,6 +44,7 @@ func (c *compiler) settle(p pending, scope exprScope) {
 
 // noSuch is a finding about a name that the flow does not declare.
 func (c *compiler) noSuch(rule, what, section, name string, known []string) Finding {
+	known = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !namePattern.MatchString(name) })
 	f := problem(rule, "the flow has no %s %s", what, quote(brief(name)))
 	f.Got, f.Suggestion = name, spell.Nearest(name, known)
 	switch {
@@ -85,6 +87,9 @@ func (c *compiler) settleText(p pending, scope exprScope) {
 	if p.flags.result {
 		scope.HasResult, scope.Result = true, c.resultOf(p.owner)
 	}
+	if p.flags.env {
+		scope.Env = func(name string) { c.env.add(name) }
+	}
 	var compiled interface{ Reads() []string }
 	var found []Finding
 	switch p.shape.kind {
@@ -106,9 +111,13 @@ func (c *compiler) settleText(p pending, scope exprScope) {
 	}
 	c.found = append(c.found, found...)
 	if compiled == nil || hasErrors(found) {
+		c.leaveUnread(p.at.Path, p.shape.kind, p.dst)
 		return
 	}
 	p.dst.Set(reflect.ValueOf(compiled))
+	if t, ok := compiled.(*tree); ok {
+		c.useTree(p, t)
+	}
 	for _, name := range compiled.Reads() {
 		c.used[name] = true
 	}
@@ -122,13 +131,18 @@ func (c *compiler) settleText(p pending, scope exprScope) {
 
 // resultOf gives the schema of what the tool gives that stands in the same struct as an expression; nil is anything.
 func (c *compiler) resultOf(owner reflect.Value) machine.Schema {
+	tool, _ := c.m.Tools.Get(toolBeside(owner))
+	return tool.Result
+}
+
+// toolBeside gives the name of the tool that a struct names, "" for none.
+func toolBeside(owner reflect.Value) string {
 	for i := range owner.NumField() {
 		if f := owner.Field(i); f.Type() == typeOf[machine.ToolRef]() {
-			tool, _ := c.m.Tools.Get(f.String())
-			return tool.Result
+			return f.String()
 		}
 	}
-	return nil
+	return ""
 }
 
 // touch notes something for the state that a place belongs to, if its handler can see the place: what stands in a

@@ -36,6 +36,7 @@ const (
 	ruleYesNo          = "yes-no"
 	ruleTag            = "tag"
 	ruleCut            = "cut-value"
+	ruleBareBraces     = "bare-braces"
 
 	ruleUnknownKey  = "unknown-key"
 	ruleMissingKey  = "missing-key"
@@ -59,6 +60,7 @@ const (
 	ruleBadSchema  = "bad-schema"
 	ruleBadPattern = "bad-pattern"
 	ruleBadValue   = "bad-value"
+	ruleNoFile     = "missing-file"
 	ruleCannotHold = "cannot-hold"
 
 	ruleMissingRoute   = "missing-route"
@@ -73,6 +75,11 @@ const (
 	ruleTooManyTools   = "too-many-tools"
 	ruleUnusedVariable = "unused-variable"
 	ruleUnusedTool     = "unused-tool"
+	ruleCommentInText  = "comment-in-text"
+	ruleBraceTypo      = "brace-typo"
+	ruleAmbiguous      = "ambiguous-keyword"
+	ruleUnknownKind    = "unknown-kind"
+	ruleNothingHeard   = "nothing-heard"
 )
 
 // problem makes a finding that keeps the flow from running.

@@ -112,6 +112,48 @@ var adviceRules = []Rule{
 		Wrong: exampleHead + "tools: {add: {builtin: {name: calculator}}}\n" + exampleTail,
 		Right: exampleHead + exampleTail,
 	},
+	{
+		ID: ruleCommentInText, Severity: SeverityWarning, Lint: true, Title: "A text that may have lost its end to a comment",
+		Doc:   `Without quotes YAML ends a text at ' #' and takes the rest for a comment. Quote the text if the rest belongs to it; if it is a comment, write a space after the #.`,
+		Wrong: exampleHead + endFlow("This was order #1"),
+		Right: exampleHead + endFlow("'This was order #1'"),
+	},
+	{
+		ID: ruleBraceTypo, Severity: SeverityWarning, Lint: true, Title: "A name in braces that inserts nothing",
+		Doc:   `Only {{ name }} inserts a value. What stands in other braces is text, and the human sees it as it is.`,
+		Wrong: exampleHead + endFlow("'This was {run.id}'"),
+		Right: exampleHead + endFlow("'This was {{ run.id }}'"),
+	},
+	{
+		ID: ruleAmbiguous, Severity: SeverityWarning, Lint: true, Title: "A keyword of two",
+		Doc:   `Rules decide where exactly one holds. A keyword or pattern that two intents share decides nothing, and of two interrupts the first is always taken.`,
+		Wrong: exampleHead + "interrupts: {stop: {keywords: [enough], to: done}, bye: {keywords: [Enough], to: done}}\n" + exampleTail,
+		Right: exampleHead + "interrupts: {stop: {keywords: [enough], to: done}, bye: {keywords: [goodbye], to: done}}\n" + exampleTail,
+	},
+	{
+		ID: ruleUnknownKind, Severity: SeverityWarning, Lint: true, Title: "A kind of failure that is probably misspelt",
+		Doc:   `Handlers and tools in Go may name kinds of their own, so last.error.kind can be any word. This one is close to a kind that flowctl knows.`,
+		Wrong: guardFlow(`last.error.kind == "nonefound" and tries > 1`),
+		Right: guardFlow(`last.error.kind == "none_found" and tries > 1`),
+	},
+	{
+		ID: ruleNothingHeard, Severity: SeverityWarning, Lint: true, Title: "A first state that has nothing to read",
+		Doc:   `An intent reads what its key from names, else what the human said last. At the start that is the input called message, or the only required input of type string; here there is neither.`,
+		Wrong: exampleHead + "inputs: {wish: {type: string}, name: {type: string}}\n" + hearFlow(""),
+		Right: exampleHead + "inputs: {wish: {type: string}, name: {type: string}}\n" + hearFlow("from: wish, "),
+	},
+}
+
+// hearFlow is a small flow that begins with an intent.
+func hearFlow(from string) string {
+	return `start: understand
+states:
+  understand:
+    handler: intent
+    with: {` + from + `intents: {refund: {description: Wants money back, keywords: [refund]}}}
+    transitions: {success: done, fail: done}
+  done: {handler: end, with: {output: '{{ name }} {{ wish }}'}}
+`
 }
 
 // agentFlow is a small flow around one agent.

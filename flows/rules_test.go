@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 				t.Fatalf("rule %s stands twice or lacks its title or explanation", r.ID)
 			}
 			seen[r.ID] = true
-			_, found := Check([]byte(r.Wrong), Place{}, testCatalog())
+			_, found := Check([]byte(r.Wrong), Place{Dir: t.TempDir()}, testCatalog())
 			if len(found) == 0 {
 				t.Fatalf("the wrong example breaks nothing:\n%s", r.Wrong)
 			}
@@ -26,10 +26,10 @@ func TestRules(t *testing.T) {
 					t.Errorf("the wrong example gives %s, want rule %s with severity %s", f, r.ID, r.Severity)
 				}
 			}
-			if m, found := Check([]byte(r.Right), Place{}, testCatalog()); m == nil || len(found) > 0 {
+			if m, found := Check([]byte(r.Right), Place{Dir: t.TempDir()}, testCatalog()); m == nil || len(found) > 0 {
 				t.Errorf("the right example is not clean: %v", found)
 			}
-			_, err := CompileStored([]byte(r.Wrong), "", testCatalog())
+			_, err := CompileStored([]byte(r.Wrong), t.TempDir(), testCatalog())
 			if (err == nil) != r.Lint && r.Severity == SeverityError {
 				t.Errorf("a stored run with the wrong example gives %v, and the rule's Lint is %v", err, r.Lint)
 			}

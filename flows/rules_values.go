@@ -9,13 +9,13 @@ var valueRules = []Rule{
 	},
 	{
 		ID: ruleBadPattern, Severity: SeverityError, Title: "A keyword or pattern is wrong",
-		Doc:   `Keywords hold a letter or digit at least, and patterns are regular expressions (RE2: without look-ahead and back-references).`,
+		Doc:   `Keywords hold a letter, a digit or a picture (such as an emoji) at least, and patterns are regular expressions (RE2: without look-ahead and back-references).`,
 		Wrong: exampleHead + "interrupts: {stop: {patterns: ['(stop'], to: done}}\n" + exampleTail,
 		Right: exampleHead + "interrupts: {stop: {patterns: ['(stop)'], to: done}}\n" + exampleTail,
 	},
 	{
-		ID: ruleBadValue, Severity: SeverityError, Lint: true, Title: "A value that its variable does not take",
-		Doc: `What a line sets must fit the variable's schema; a value without expression is checked at once.`,
+		ID: ruleBadValue, Severity: SeverityError, Lint: true, Title: "A value that its variable or parameter does not take",
+		Doc: `What set writes must fit the variable's schema, and an argument its parameter's. A value without expression is checked as it is, one with {{ }} by its type: a text with more than one {{ }} in it is always text. Into a variable nothing is converted; an argument that could be read as a number is.`,
 		Wrong: exampleHead + `vars: {tries: {type: integer}}
 start: hello
 states:
@@ -28,6 +28,12 @@ states:
   hello: {handler: route, transitions: {next: {to: done, set: {tries: 1}}}}
   done: {handler: end}
 `,
+	},
+	{
+		ID: ruleNoFile, Severity: SeverityError, Lint: true, Title: "A file is not there",
+		Doc:   `A database that does not exist yet is made from its init file, which must be there. Paths are relative to the flow file.`,
+		Wrong: exampleHead + "databases: {shop: {path: shop.db, init: nowhere.sql}}\n" + exampleTail,
+		Right: exampleHead + "databases: {shop: {path: shop.db}}\n" + exampleTail,
 	},
 	{
 		ID: ruleCannotHold, Severity: SeverityError, Lint: true, Title: "A variable cannot hold what is written into it",
@@ -71,7 +77,7 @@ states:
 	},
 	{
 		ID: ruleUnknownName, Severity: SeverityError, Title: "An expression names something unknown",
-		Doc:   `Expressions see inputs and variables by name, visits("state"), run.id, run.started_at, last.outcome and last.error; result in expect, and args in a tool.`,
+		Doc:   `Expressions see inputs and variables by name, visits("state"), run.id, run.started_at, last.outcome and last.error; result in expect, and args in a tool. Text stands in quotes, and null is no value.`,
 		Wrong: guardFlow(`trys > 1`),
 		Right: guardFlow(`tries > 1`),
 	},
@@ -95,7 +101,7 @@ states:
 	},
 	{
 		ID: ruleEnvPlace, Severity: SeverityError, Title: "The environment is read where it may not",
-		Doc:   `The environment holds secrets, so env("NAME") stands only where a value goes straight to a tool's connection, never in texts that a model, a human or the store could see.`,
+		Doc:   `The environment holds secrets, so env("NAME") stands only in the headers of an http tool, never in texts that a model, a human or the store could see.`,
 		Wrong: exampleHead + "start: hello\nstates:\n  hello: {handler: end, with: {output: '{{ env(\"HOME\") }}'}}\n",
 		Right: exampleHead + "start: hello\nstates:\n  hello: {handler: end, with: {output: '{{ run.id }}'}}\n",
 	},

@@ -47,8 +47,8 @@ var yamlRules = []Rule{
 	{
 		ID: ruleKeyType, Severity: SeverityError, Title: "A key is no text",
 		Doc:   `true, 1 and 1.5 are no text in YAML, and keys are text. Put the key in quotes.`,
-		Wrong: exampleHead + "inputs: {message: {type: object, properties: {1: {type: string}}}}\n" + exampleTail,
-		Right: exampleHead + "inputs: {message: {type: [object, string], properties: {'1': {type: string}}}}\n" + exampleTail,
+		Wrong: exampleHead + endFlow("{1: one, 2: two}"),
+		Right: exampleHead + endFlow("{'1': one, '2': two}"),
 	},
 	{
 		ID: ruleAlias, Severity: SeverityError, Title: "An alias or a merge key that cannot work",
@@ -80,4 +80,15 @@ var yamlRules = []Rule{
 		Wrong: exampleHead + "inputs: {message: {type: string, description: What was said, in full}}\n" + exampleTail,
 		Right: exampleHead + "inputs: {message: {type: string, description: 'What was said, in full'}}\n" + exampleTail,
 	},
+	{
+		ID: ruleBareBraces, Severity: SeverityError, Title: "A text with {{ and without quotes",
+		Doc:   `For YAML { begins a mapping, so a text that begins with {{ must be in quotes, and inside { } and [ ] every text that holds {{. Quotes around all of them are a good habit.`,
+		Wrong: exampleHead + endFlow("{{ run.id }}"),
+		Right: exampleHead + endFlow("'{{ run.id }}'"),
+	},
+}
+
+// endFlow is a small flow with one output.
+func endFlow(output string) string {
+	return "start: hello\nstates:\n  hello:\n    handler: end\n    with:\n      output: " + output + "\n"
 }

@@ -60,6 +60,11 @@ func TestJSONSchema(t *testing.T) {
 			t.Errorf("%s fits the schema", name)
 		}
 	}
+	for name, head := range map[string]string{"version 2": "version: 2\nname: x\n", "a bad name": "version: 1\nname: My Flow\n"} {
+		if check([]byte(head+exampleTail)) == nil {
+			t.Errorf("%s fits the schema", name)
+		}
+	}
 	var described machine.SchemaInfo = compiled.Info()
 	if !strings.Contains(strings.Join(described.Properties, " "), "transitions") && len(described.Properties) != 15 {
 		t.Errorf("the schema has %d top keys, want 15: %v", len(described.Properties), described.Properties)
@@ -76,7 +81,15 @@ func TestReference(t *testing.T) {
 		"| `language` | en \\| zh | Language of the engine's own words; en if left out |\n",
 		"| `limits.time` | time, such as 90s or 15m | Active time, waiting not counted; 1h if left out |\n",
 		"| `view.messages.last` | whole number | At most so many, the newest |\n",
-		"### Handler `intent`\n\nClassify a text into one of intents.\n\n| key | value | |\n",
+		"### Handler `intent`\n\nClassify a text into one of intents. Outcomes: the intents, else success; fail.\n\n| key | value | |\n",
+		"| `name` | name | Name of the flow (required) |\n",
+		"### Outcomes and their lines\n",
+		"- `visits(\"state\")`: entries of a state",
+		"Functions: `abs`, ",
+		"`%` `**`",
+		"- `none_found`: nothing fits",
+		"`run` `last`",
+		"`success` `fail`",
 		"| `intents.<name>.keywords` | list: word or phrase | Words that decide |\n",
 		"| `fields[].ask` | text with {{ expression }} | The question |\n",
 		"| `transitions.<name>.to` | name of a state | The next state (required) |\n",

@@ -36,6 +36,7 @@ const (
 	shapeVar
 	shapeTool
 	shapeState
+	shapeName // that the flow gives to itself
 	shapeSchema
 	shapeValue // any JSON value
 	shapeList
@@ -64,6 +65,15 @@ type flags struct {
 	short    bool // a schema that may be written in the short form of tool parameters
 	min      bool // a number of at least 1
 	one      bool // a list that may be written as its only item
+	free     bool // names of a map that others chose
+	env      bool // texts that may read the environment
+}
+
+// inside gives the flags of a field that stands inside another one: what holds for all inside that one is added.
+func (f flags) inside(outer flags) flags {
+	f.prompt = f.prompt || outer.prompt
+	f.env = f.env || outer.env
+	return f
 }
 
 // variant is the part of a struct whose keys depend on the catalog.
@@ -107,6 +117,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 var leafKinds = map[reflect.Type]shapeKind{
 	typeOf[machine.Duration](): shapeDuration,
 	typeOf[machine.Text]():     shapeText,
+	typeOf[machine.Template](): shapeText,
 	typeOf[machine.Expr]():     shapeExpr,
 	typeOf[machine.Tree]():     shapeTree,
 	typeOf[machine.Keyword]():  shapeKeyword,
@@ -114,6 +125,7 @@ var leafKinds = map[reflect.Type]shapeKind{
 	typeOf[machine.VarRef]():   shapeVar,
 	typeOf[machine.ToolRef]():  shapeTool,
 	typeOf[machine.StateRef](): shapeState,
+	typeOf[flowName]():         shapeName,
 	typeOf[machine.Schema]():   shapeSchema,
 	typeOf[machine.Value]():    shapeValue,
 }
@@ -216,7 +228,8 @@ func parseFlags(tag, where string) (flags, []string) {
 	var out flags
 	var enum []string
 	words := map[string]*bool{"required": &out.required, "scalar": &out.scalar, "prompt": &out.prompt,
-		"write": &out.write, "expr:result": &out.result, "outcomes": &out.outcomes, "short": &out.short, "min1": &out.min, "one": &out.one}
+		"write": &out.write, "expr:result": &out.result, "outcomes": &out.outcomes, "short": &out.short, "min1": &out.min,
+		"one": &out.one, "free": &out.free, "env": &out.env}
 	for _, word := range strings.Split(tag, ",") {
 		if word == "" {
 			continue

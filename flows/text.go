@@ -18,15 +18,16 @@ type text struct {
 type textPart struct {
 	fixed string
 	expr  *expression
+	start int // byte of the source that it begins with
 }
 
 // compileText checks and compiles a text. The text is nil when a finding is an error.
 func (s *exprScope) compileText(src string, at spot) (machine.Text, []Finding) {
 	t, found := s.text(src, at)
-	if len(found) > 0 {
+	if hasErrors(found) {
 		return nil, found
 	}
-	return t, nil
+	return t, found
 }
 
 func (s *exprScope) text(src string, at spot) (*text, []Finding) {
@@ -35,11 +36,11 @@ func (s *exprScope) text(src string, at spot) (*text, []Finding) {
 	for i := 0; i < len(src); {
 		start := strings.Index(src[i:], "{{")
 		if start < 0 {
-			t.parts = append(t.parts, textPart{fixed: src[i:]})
+			t.parts = append(t.parts, textPart{fixed: src[i:], start: i})
 			break
 		}
 		if start > 0 {
-			t.parts = append(t.parts, textPart{fixed: src[i : i+start]})
+			t.parts = append(t.parts, textPart{fixed: src[i : i+start], start: i})
 		}
 		open := i + start
 		length, inQuotes := expressionLength(src[open+2:])
@@ -50,14 +51,14 @@ func (s *exprScope) text(src string, at spot) (*text, []Finding) {
 		e, wrong := s.compile(src[open+2:open+2+length], open+2, at, wantAny)
 		found = append(found, wrong...)
 		if e != nil {
-			t.parts = append(t.parts, textPart{expr: e})
+			t.parts = append(t.parts, textPart{expr: e, start: open})
 			t.reads = append(t.reads, e.reads...)
 		}
 		i = open + 2 + length + 2
 	}
 	slices.Sort(t.reads)
 	t.reads = slices.Compact(t.reads)
-	return t, found
+	return t, append(found, s.braceTypos(t, at)...)
 }
 
 func (s *exprScope) unclosed(src string, at spot, open, inQuotes int) Finding {
@@ -115,6 +116,18 @@ func (t *text) Source() string { return t.source }
 
 // Reads gives the inputs and variables that it names, sorted. The slice must not be changed.
 func (t *text) Reads() []string { return t.reads }
+
+// Parts gives the pieces in the order written.
+func (t *text) Parts() []machine.TextPart {
+	parts := make([]machine.TextPart, len(t.parts))
+	for i, part := range t.parts {
+		parts[i].Fixed = part.fixed
+		if part.expr != nil {
+			parts[i].Expr = part.expr
+		}
+	}
+	return parts
+}
 
 // Value gives the text over facts; a text that is exactly one expression gives that one's value with its type. An error
 // is a *machine.ExprError.

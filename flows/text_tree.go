@@ -40,11 +40,11 @@ const maxTreeDepth = 100
 func (s *exprScope) compileTree(at spot) (machine.Tree, []Finding) {
 	b := treeBuilder{scope: s}
 	root := b.node(at, 0)
-	if len(b.found) > 0 || root == nil {
+	if hasErrors(b.found) || root == nil {
 		return nil, b.found
 	}
 	slices.Sort(b.reads)
-	return &tree{root: root, reads: slices.Compact(b.reads)}, nil
+	return &tree{root: root, reads: slices.Compact(b.reads)}, b.found
 }
 
 type treeBuilder struct {

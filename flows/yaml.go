@@ -41,6 +41,7 @@ type document struct {
 	file  string
 	lines []string // the text, for looking around a place
 	root  *node    // nil if the text is not YAML
+	slip  []slip   // see slips; nil before they are asked for
 }
 
 // parse reads one YAML document. The findings are those of YAML itself; root is nil where nothing can be made of it.
@@ -56,7 +57,7 @@ func parse(file string, source []byte) (*document, []Finding) {
 	case errors.Is(err, io.EOF):
 		return doc, []Finding{problem(ruleEmptyFile, "the file is empty; a flow starts with version: 1").at(doc.top())}
 	case err != nil:
-		return doc, []Finding{doc.syntaxError(source, err)}
+		return doc, doc.syntaxErrors(source, err)
 	}
 	if len(first.Content) == 0 || isNull(first.Content[0]) {
 		return doc, []Finding{problem(ruleEmptyFile, "the file is empty; a flow starts with version: 1").at(doc.top())}
@@ -67,7 +68,7 @@ func parse(file string, source []byte) (*document, []Finding) {
 		found = append(found, problem(ruleSecondDocument,
 			"a second document starts here (---); a file holds one flow").at(doc.pos(&second)))
 	case !errors.Is(err, io.EOF):
-		return doc, []Finding{doc.syntaxError(source, err)}
+		return doc, doc.syntaxErrors(source, err)
 	}
 	c := cleaner{doc: doc, clean: map[*yaml.Node]*node{}, size: map[*node]int{}, open: map[*yaml.Node]bool{}}
 	root := c.node(first.Content[0], "")
@@ -137,6 +138,10 @@ func (c *cleaner) node(n *yaml.Node, path string) *node {
 	if done, ok := c.clean[n]; ok {
 		return done
 	}
+	if out, ok := c.bareBraces(n, path); ok {
+		c.clean[n] = out
+		return out
+	}
 	c.open[n] = true
 	out := &node{Kind: n.Kind, Style: n.Style, Tag: n.ShortTag(), Value: n.Value, Line: n.Line, Column: n.Column}
 	switch n.Kind {
@@ -154,6 +159,28 @@ func (c *cleaner) node(n *yaml.Node, path string) *node {
 	delete(c.open, n)
 	c.clean[n] = out
 	return out
+}
+
+// bareBraces recognises {{ name }} without quotes: for YAML it is a mapping whose key is a mapping. What stands there for it
+// says nothing more.
+func (c *cleaner) bareBraces(n *yaml.Node, path string) (*node, bool) {
+	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle == 0 || len(n.Content) == 0 {
+		return nil, false
+	}
+	inner := n.Content[0]
+	if inner.Kind != yaml.MappingNode || inner.Line != n.Line || inner.Column != n.Column+1 {
+		return nil, false
+	}
+	f := bareBraces("", "{{ … }}")
+	for _, s := range c.doc.slips() {
+		if s.f.Rule == ruleBareBraces && s.f.Line == n.Line && s.f.Col == n.Column {
+			f = s.f
+		}
+	}
+	c.add(n, path, f)
+	out := &node{Kind: yaml.ScalarNode, Tag: tagBroken, Line: n.Line, Column: n.Column}
+	c.measure(out)
+	return out, true
 }
 
 // measure counts what the tree would hold with its aliases written out.
@@ -222,6 +249,9 @@ func (c *cleaner) cutOff(key, value *yaml.Node, out *node, path string) bool {
 		return false
 	}
 	name, before := out.Content[len(out.Content)-2], out.Content[len(out.Content)-1]
+	if before.Tag == tagBroken {
+		return true
+	}
 	if !isPlain(before) || isNull(before) {
 		return false
 	}
@@ -256,12 +286,8 @@ func (c *cleaner) checkKey(k *node, path string) bool {
 		c.add(k, path, problem(ruleKeyType, "a key must be a word; this one is a %s", kindName(k)))
 	case k.Tag == tagNull:
 		c.add(k, path, problem(ruleNullKey, "a key is missing before the colon here"))
-	case k.Tag == tagString || k.Tag == tagTime:
-		return true
 	default:
-		f := problem(ruleKeyType, "the key %s is read as a %s", k.Value, kindName(k))
-		f.Fix = quote(k.Value)
-		c.add(k, path, f)
+		return true // one that is no text is told where it is known what it names: see decoder.textKey
 	}
 	return false
 }
@@ -280,7 +306,8 @@ func (c *cleaner) scalar(n *node, path string) {
 		return
 	}
 	if _, err := machine.DecodeValue([]byte(strings.TrimPrefix(n.Value, "+"))); err != nil {
-		c.add(n, path, problem(ruleNumber, "%v", err))
+		message, _, _ := strings.Cut(err.Error(), "; ")
+		c.add(n, path, problem(ruleNumber, "%s; write a smaller one, or where text will do, put it in quotes", message))
 		n.Tag = tagBroken
 	}
 }

@@ -18,7 +18,8 @@ type agentWith struct {
 }
 
 func (agent) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Let a model think and call tools until the goal is reached.", With: &agentWith{}}
+	return machine.HandlerSpec{Doc: "Let a model think and call tools until the goal is reached.", With: &agentWith{},
+		Outcomes: "the names in `outcomes`, else success; fail"}
 }
 
 func (c *agentWith) Uses(s machine.Scope) machine.Uses {

@@ -26,7 +26,8 @@ type choiceWith struct {
 }
 
 func (ask) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Ask a human for text, for a form, or to choose.", With: &askWith{}}
+	return machine.HandlerSpec{Doc: "Ask a human for text, for a form, or to choose. Without choices it needs into.", With: &askWith{},
+		Outcomes: "answered, or with `choices` their names; expired with `timeout`, unless `default` names another"}
 }
 
 func (c *askWith) expiry() expiry { return expiry{c.Timeout, c.Default} }
@@ -65,7 +66,7 @@ func (ask) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error)
 		return "", err
 	}
 	if answer.Expired {
-		return with.expiry().expired()
+		return with.expiry().expired(language(step))
 	}
 	if len(with.Choices) == 0 {
 		return machine.Answered, write(step, with.Into, answer.Value)
@@ -107,13 +108,13 @@ func (c *askWith) chosen(step *engine.Step, answer engine.Answer) (machine.Outco
 	if choice.Into != "" && answer.Value == nil {
 		name, schema := string(choice.Into), schemaOf(step, choice.Into)
 		w := language(step)
-		value, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: w.please([]string{w.wanted(name, schema.Info())}),
+		value, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: w.askFor(name, schema.Info()),
 			Schema: schema, Timeout: time.Duration(c.Timeout)})
 		if err != nil {
 			return "", err
 		}
 		if value.Expired {
-			return c.expiry().expired()
+			return c.expiry().expired(language(step))
 		}
 		answer.Value = value.Value
 	}

@@ -19,7 +19,8 @@ type callWith struct {
 }
 
 func (call) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Call one tool, without a model.", With: &callWith{}}
+	return machine.HandlerSpec{Doc: "Call one tool, without a model.", With: &callWith{},
+		Outcomes: "success, fail"}
 }
 
 func (c *callWith) Uses(s machine.Scope) machine.Uses {
@@ -105,6 +106,6 @@ func judge(step *engine.Step, result tool.Result, expect machine.Expr) (machine.
 	if err != nil || met {
 		return machine.Problem{}, err
 	}
-	return problemf(kindExpect, "the result is not as expected (%s): %s", expect.Source(),
+	return problemf(kindExpect, language(step).pick("the result is not as expected (%s): %s", "结果不符合预期（%s）：%s"), expect.Source(),
 		shorten(machine.FormatValue(result.Value), maxShown)), nil
 }

@@ -12,7 +12,9 @@ import (
 )
 
 // collect fills variables from what a human said: by the rules that their schemas give, then by asking. It asks for all
-// that is missing in one question, until everything stands or the state's turns are used up.
+// that is missing in one question, until everything stands or the state's turns are used up. A value that was found and
+// does not fit is told of with the question. A yes or no fills a variable that was asked for, or that it is said of by name;
+// a word of an enum that is denied ("not morning") is no value.
 type collect struct{}
 
 type collectWith struct {
@@ -28,12 +30,13 @@ type fieldWith struct {
 }
 
 func (collect) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Fill variables from what the human said, and ask for what is missing or wrong.", With: &collectWith{}}
+	return machine.HandlerSpec{Doc: "Fill variables from what the human said, and ask for what is missing or wrong.", With: &collectWith{},
+		Outcomes: "complete; incomplete when `limits.turns` questions were not enough; expired with `timeout`, unless `default` names another"}
 }
 
 func (c *collectWith) expiry() expiry { return expiry{c.Timeout, c.Default} }
 
-func (c *collectWith) Uses(machine.Scope) machine.Uses {
+func (c *collectWith) Uses(s machine.Scope) machine.Uses {
 	var names []string
 	var uses machine.Uses
 	for i, f := range c.Fields {
@@ -42,6 +45,10 @@ func (c *collectWith) Uses(machine.Scope) machine.Uses {
 			continue
 		}
 		names = append(names, string(f.Name))
+		if decl, ok := s.Machine.Vars.Get(string(f.Name)); ok && hasObjects(decl.Schema.Info()) {
+			uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: fieldPath(i), Message: "collect cannot read an object; fill " +
+				string(f.Name) + " with ask, which takes a form, or collect a variable for each of its parts"})
+		}
 	}
 	if len(names) == 0 {
 		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: "fields", Message: "fields is empty; name at least one variable"})
@@ -49,6 +56,16 @@ func (c *collectWith) Uses(machine.Scope) machine.Uses {
 	uses.Outcomes = []machine.OutcomeUse{{Name: machine.Complete, Writes: names}, {Name: machine.Incomplete}}
 	c.expiry().addTo(&uses)
 	return uses
+}
+
+// hasObjects says whether a schema wants an object, or a list of objects or lists: no text says such a value.
+func hasObjects(info machine.SchemaInfo) bool {
+	only := info.OnlyType()
+	if only == "array" && info.Items != nil {
+		inner := info.Items.OnlyType()
+		return inner == "object" || inner == "array"
+	}
+	return only == "object"
 }
 
 func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error) {
@@ -59,7 +76,7 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 	}
 	for turn := 0; !c.complete(); turn++ {
 		if turn >= step.Turns() {
-			return machine.Incomplete, problemf(kindTurns, "still missing after %d questions: %s", turn, c.missingNames())
+			return machine.Incomplete, problemf(kindTurns, "%s", c.words.stillMissing(turn, c.missingNames()))
 		}
 		text, err := with.question(step, c)
 		if err != nil {
@@ -101,11 +118,12 @@ func (c *collectWith) question(step *engine.Step, col *collection) (string, erro
 	if len(asked) == 0 {
 		return col.changeQuestion(), nil
 	}
-	var plain, own []string
+	var plain []*field
+	var own []string
 	for _, f := range asked {
 		i := slices.IndexFunc(c.Fields, func(w fieldWith) bool { return string(w.Name) == f.name })
 		if c.Fields[i].Ask == nil {
-			plain = append(plain, col.words.wanted(f.name, f.info))
+			plain = append(plain, f)
 			continue
 		}
 		text, err := step.Render(c.Fields[i].Ask)
@@ -116,7 +134,7 @@ func (c *collectWith) question(step *engine.Step, col *collection) (string, erro
 	}
 	lines := slices.Clone(col.notes)
 	if len(plain) > 0 {
-		lines = append(lines, col.words.please(plain))
+		lines = append(lines, col.request(plain))
 	}
 	return strings.Join(append(lines, own...), "\n"), nil
 }
@@ -136,7 +154,7 @@ func (c *collectWith) write(step *engine.Step, col *collection) error {
 
 // expired ends the state when the human's time has run out. A default of complete goes on with what there is.
 func (c *collectWith) expired(step *engine.Step, col *collection) (machine.Outcome, error) {
-	outcome, reason := c.expiry().expired()
+	outcome, reason := c.expiry().expired(col.words)
 	if outcome == machine.Complete {
 		return outcome, c.write(step, col)
 	}

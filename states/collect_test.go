@@ -125,7 +125,7 @@ states:
 	newWorld(t, flow).start(`{"message": "我的订单2024-001有质量问题，要退款，共2件"}`).path("details done").
 		has("order_id", `"2024-001"`).has("reason", `"质量问题"`).has("amount", "2")
 	w := newWorld(t, flow).start(`{"message": "我的订单2024-001有质量问题，要退款"}`).asks("请告诉我件数。")
-	w.say("订单2024-001的").asks("订单2024-001的不是件数。\n请告诉我件数。").say("２件").path("details done").has("amount", "2")
+	w.say("订单2024-001的").asks("订单2024-001的不能作为件数：请单独写出数字。\n请告诉我件数。").say("２件").path("details done").has("amount", "2")
 }
 
 func TestCollectWithoutFromReadsWhatWasHeard(t *testing.T) {
@@ -166,6 +166,11 @@ states:
 	wrong(t, "right", flow("{from: message, fields: [order_id]}", "{complete: done, incomplete: done}"))
 	wrong(t, "an input", flow("{fields: [message]}", "{else: done}"),
 		"states.details.with.fields[0] [read-only]")
+	wrong(t, "a number", strings.Replace(flow("{fields: [order_id]}", "{else: done}"), "order_id: {type: string}", "order_id: {type: integer}", 1))
+	for _, schema := range []string{"{type: object, properties: {a: {type: string}}}", "{type: array, items: {type: object, properties: {a: {type: string}}}}"} {
+		wrong(t, "an object", strings.Replace(flow("{fields: [order_id]}", "{else: done}"), "order_id: {type: string}", "order_id: "+schema, 1),
+			"states.details.with.fields[0]: collect cannot read an object; fill order_id with ask, which takes a form, or collect a variable for each of its parts")
+	}
 	wrong(t, "twice", flow("{fields: [order_id, {name: order_id, ask: again}]}", "{else: done}"),
 		"states.details.with.fields[1]: order_id stands in fields twice")
 	wrong(t, "none", flow("{fields: []}", "{else: done}"), "states.details.with.fields: fields is empty; name at least one variable")

@@ -41,15 +41,16 @@ func (c *collection) missing() []*field {
 	return out
 }
 
+// missingNames is what is still missing, for people.
 func (c *collection) missingNames() string {
 	var names []string
 	for _, f := range c.missing() {
-		names = append(names, f.name)
+		names = append(names, c.words.label(f.name, f.info))
 	}
 	if len(names) == 0 {
-		return "what should change"
+		return c.words.pick("what should change", "要修改的内容")
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, c.words.pick(", ", "、"))
 }
 
 // ask chooses what the next question is for: all that is missing; only the first of it once that led nowhere; nothing when
@@ -62,13 +63,32 @@ func (c *collection) ask() []*field {
 	return c.asked
 }
 
-// read takes in a text that answers no question of this state. Yes and no in it were said to something else.
+// attention says what may be taken from a text for a field.
+type attention int
+
+const (
+	ignored attention = iota
+	ifNamed           // a yes or no only where it is said of the field by its name
+	freely
+)
+
+// unasked is the attention to texts that answer no question for a value: a yes or no in them was said to something else,
+// unless it names the field.
+func (c *collection) unasked(f *field) attention {
+	if f.yesNo(c.words.language()) {
+		return ifNamed
+	}
+	return freely
+}
+
+// read takes in a text that answers no question of this state; on a later visit it answers one about its values. A value
+// that does not fit is told of where it is the only one: of several, nobody knows which was meant.
 func (c *collection) read(text string) {
-	c.take(text, func(f *field) bool { return f.by != findBoolean })
+	found := c.take(text, c.again, c.unasked)
 	c.notes = nil
 	for _, f := range c.missing() {
-		if len(f.unclear) > 0 {
-			c.notes = append(c.notes, c.words.several(c.noun(f), f.unclear))
+		if h := found[f]; len(f.unclear) > 0 || h.bads == 1 && len(h.values) == 0 {
+			c.note(f, h, "")
 		}
 	}
 }
@@ -84,7 +104,7 @@ func (c *collection) hear(answer string) {
 		c.hearChange(answer)
 	case len(c.asked) == 1 && c.asked[0].by == findWhole:
 		f := c.asked[0]
-		h := f.whole(answer)
+		h := f.whole(answer, c.words.language())
 		c.settle(f, h)
 		c.note(f, h, answer)
 	default:
@@ -95,44 +115,74 @@ func (c *collection) hear(answer string) {
 // hearValues takes in the answer to a question for values. Values that stand already may be corrected in it, but not by
 // rules that would take what was meant for a field that was asked for: a type says little, and so does the same pattern.
 func (c *collection) hearValues(answer string) {
-	found := c.take(answer, func(f *field) bool {
-		return slices.Contains(c.asked, f) || !f.byType() && !slices.ContainsFunc(c.asked, f.rival)
+	stood := c.standing()
+	found := c.take(answer, true, func(f *field) attention {
+		switch {
+		case slices.Contains(c.asked, f):
+			return freely
+		case f.yesNo(c.words.language()):
+			return ifNamed
+		case f.byType() || slices.ContainsFunc(c.asked, f.rival):
+			return ignored
+		}
+		return freely
 	})
 	got := slices.ContainsFunc(c.asked, func(f *field) bool { return f.value != nil })
 	if !got && len(c.asked) > 1 && slices.ContainsFunc(c.asked, c.lonely) {
 		c.alone = true
-		c.notes = []string{c.words.oneByOne()}
+		for _, f := range c.asked {
+			if found[f].bad != "" {
+				c.note(f, found[f], answer)
+			}
+		}
+		c.notes = append(c.notes, c.words.oneByOne())
 		return
 	}
+	corrected := !got && c.standing() != stood
 	for _, f := range c.missing() {
+		h := found[f]
 		asked := slices.Contains(c.asked, f)
-		if len(f.unclear) > 0 || asked && (len(c.asked) == 1 || found[f].bad != "") {
-			c.note(f, found[f], answer)
+		wrong := h.bad != "" && !(corrected && h.bad == strings.TrimSpace(answer))
+		if len(f.unclear) > 0 || asked && (wrong || len(c.asked) == 1 && !corrected) {
+			c.note(f, h, answer)
 		}
 	}
-	if !got && len(c.notes) == 0 {
+	if !got && !corrected && len(c.notes) == 0 && len(c.missing()) > 0 {
 		c.notes = []string{c.words.noneFound()}
 	}
 }
 
-// hearChange takes in the answer to what should change.
+// standing shows what stands, to be compared.
+func (c *collection) standing() string {
+	var b strings.Builder
+	for _, f := range c.fields {
+		b.WriteString(machine.FormatValue(f.value) + "\n")
+	}
+	return b.String()
+}
+
+// hearChange takes in the answer to what should change. A yes or no in it answers that question, unless it names a field or
+// there is only one.
 func (c *collection) hearChange(answer string) {
 	if c.words.keeps(answer) {
 		c.kept = true
 		return
 	}
 	found := map[*field]hits{}
-	if len(c.fields) == 1 && c.fields[0].by == findWhole {
-		found[c.fields[0]] = c.fields[0].whole(answer)
+	switch {
+	case len(c.fields) == 1 && c.fields[0].by == findWhole:
+		found[c.fields[0]] = c.fields[0].whole(answer, c.words.language())
 		c.settle(c.fields[0], found[c.fields[0]])
-	} else {
-		found = c.take(answer, func(*field) bool { return true })
+	case len(c.fields) == 1:
+		found = c.take(answer, true, func(*field) attention { return freely })
+	default:
+		found = c.take(answer, true, c.unasked)
 	}
 	for _, f := range c.fields {
-		if len(f.unclear) > 0 {
-			c.notes = append(c.notes, c.words.several(c.noun(f), f.unclear))
-		} else if h := found[f]; len(h.values) == 0 && h.bad != "" {
-			c.notes = append(c.notes, c.words.isNo(h.bad, c.noun(f), h.fault))
+		if h := found[f]; len(f.unclear) > 0 {
+			c.notes = append(c.notes, c.several(f))
+		} else if len(h.values) == 0 && h.bad != "" {
+			c.notes = append(c.notes, c.unfit(f, h))
 		}
 	}
 	if !c.changed && len(c.notes) == 0 {
@@ -145,18 +195,25 @@ func (c *collection) lonely(f *field) bool {
 	return f.by == findWhole || slices.ContainsFunc(c.missing(), f.rival)
 }
 
-// take looks for the fields that may be found in a text and settles them. It gives what was found for each.
-func (c *collection) take(text string, may func(*field) bool) map[*field]hits {
-	var ids []string
+// take looks for fields in a text, each with the attention that it gets, and settles them. It gives what was found for each.
+// An answer may write numbers as words, which in other texts mean too many things.
+func (c *collection) take(text string, answer bool, may func(*field) attention) map[*field]hits {
+	r := reading{text: text, lang: c.words.language(), answer: answer}
 	for _, f := range c.fields {
-		if f.by == findPattern {
-			ids = append(ids, f.match.Find(text)...)
+		switch f.by {
+		case findPattern:
+			r.ids = append(r.ids, f.match.Find(text)...)
+		case findFormat:
+			for _, hit := range match.Formats(text, f.info.Format) {
+				r.ids = append(r.ids, hit.Text)
+			}
 		}
 	}
 	found := map[*field]hits{}
 	for _, f := range c.fields {
-		if may(f) {
-			found[f] = f.find(text, ids, c.words.language())
+		how := may(f)
+		if how == freely || how == ifNamed && (f.by == findBoolean || c.named(f, text)) {
+			found[f] = c.find(f, r, how == ifNamed)
 		}
 	}
 	for _, f := range c.fields {
@@ -165,6 +222,28 @@ func (c *collection) take(text string, may func(*field) bool) map[*field]hits {
 		}
 	}
 	return found
+}
+
+// find looks for a field in a text. An answer to a question for it alone is looked at as a whole where nothing is found in it.
+func (c *collection) find(f *field, r reading, named bool) hits {
+	h := f.find(r, c.names(f), named)
+	if !r.answer || len(c.asked) != 1 || c.asked[0] != f {
+		return h
+	}
+	if part := f.stranger(r); f.by == findList && part != "" {
+		return hits{lang: r.lang, bad: part, fault: c.words.items(f.item.info.Enum), bads: 1}
+	}
+	if len(h.values) > 0 || h.bad != "" || f.by == findPattern {
+		return h
+	}
+	whole := f.whole(r.text, r.lang)
+	if len(whole.values) == 0 && (f.by == findWord || f.by == findBoolean || !brief(r.text)) {
+		return h // the question says better what it takes than the schema
+	}
+	if f.by == findInteger || f.by == findNumber {
+		whole.fault = c.words.number(f.by == findInteger, len(match.Numbers(r.text)) == 0 && strings.ContainsAny(r.text, "0123456789"))
+	}
+	return whole
 }
 
 // contested says whether the only value for a field is the only value for another one as well, by the same rule: then
@@ -185,12 +264,19 @@ func (c *collection) contested(f *field, found map[*field]hits, text string) boo
 
 // named says whether a text calls a field by its name.
 func (c *collection) named(f *field, text string) bool {
-	for _, name := range []string{spelled(f.name), c.noun(f)} {
+	for _, name := range c.names(f) {
 		if word, err := match.Keyword(name); err == nil && len(word.Find(text)) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// names are what a field is called, the longest first.
+func (c *collection) names(f *field) []string {
+	names := []string{c.noun(f), c.words.topic(c.noun(f)), spelled(f.name)}
+	slices.SortStableFunc(names, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(names)
 }
 
 // settle takes over what a text gave for a field: one value stands, several make it unclear, none changes nothing.
@@ -208,35 +294,67 @@ func (c *collection) settle(f *field, h hits) {
 // maxEchoed bounds, in runes, an answer that is repeated when it is wrong.
 const maxEchoed = 30
 
-// note says what was wrong with an answer for a field that is still missing.
-func (c *collection) note(f *field, h hits, answer string) {
-	if f.value != nil {
-		return
-	}
-	noun := c.noun(f)
+// brief says whether an answer is repeated when it is wrong.
+func brief(answer string) bool {
 	answer = strings.TrimSpace(answer)
-	short := answer != "" && utf8.RuneCountInString(answer) <= maxEchoed && !strings.Contains(answer, "\n")
+	return answer != "" && utf8.RuneCountInString(answer) <= maxEchoed && !strings.Contains(answer, "\n")
+}
+
+// note says what was wrong with a text for a field that is still missing.
+func (c *collection) note(f *field, h hits, answer string) {
 	switch {
+	case f.value != nil:
 	case len(f.unclear) > 0:
-		c.notes = append(c.notes, c.words.several(noun, f.unclear))
+		c.notes = append(c.notes, c.several(f))
 	case h.bad != "":
-		c.notes = append(c.notes, c.words.isNo(h.bad, noun, h.fault))
-	case short && f.by == findBoolean:
-		c.notes = append(c.notes, c.words.neither(answer))
-	case short:
-		c.notes = append(c.notes, c.words.isNo(answer, noun, ""))
+		c.notes = append(c.notes, c.unfit(f, h))
+	case brief(answer) && f.by == findBoolean:
+		c.notes = append(c.notes, c.words.neither(strings.TrimSpace(answer)))
+	case brief(answer):
+		c.notes = append(c.notes, c.words.isNo(strings.TrimSpace(answer), c.called(f), ""))
 	default:
-		c.notes = append(c.notes, c.words.notFound(noun))
+		c.notes = append(c.notes, c.words.notFound(c.called(f)))
 	}
 }
 
+// several says that more than one value came for a field.
+func (c *collection) several(f *field) string {
+	if f.by == findBoolean {
+		return c.words.both()
+	}
+	return c.words.several(c.called(f), f.unclear)
+}
+
+// unfit says why what came for a field is no value of it.
+func (c *collection) unfit(f *field, h hits) string {
+	if h.noDate != "" {
+		return c.words.noDate(h.bad, c.called(f), h.noDate)
+	}
+	return c.words.isNo(h.bad, c.called(f), h.fault)
+}
+
+// request asks for fields in the engine's own words.
+func (c *collection) request(fields []*field) string {
+	if len(fields) == 1 {
+		return c.words.askFor(fields[0].name, fields[0].info)
+	}
+	wanted := make([]string, len(fields))
+	for i, f := range fields {
+		wanted[i] = c.words.wanted(f.name, f.info)
+	}
+	return c.words.please(wanted)
+}
+
 func (c *collection) noun(f *field) string { return c.words.noun(f.name, f.info) }
+
+// called is the noun for sentences to people, "" where there is none.
+func (c *collection) called(f *field) string { return c.words.called(f.name, f.info) }
 
 // changeQuestion asks what should change.
 func (c *collection) changeQuestion() string {
 	now := make([][2]string, len(c.fields))
 	for i, f := range c.fields {
-		now[i] = [2]string{c.noun(f), c.words.value(f.value)}
+		now[i] = [2]string{c.words.label(f.name, f.info), c.words.value(f.value)}
 	}
 	return strings.Join(append(slices.Clone(c.notes), c.words.change(now)), "\n")
 }

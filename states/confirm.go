@@ -15,13 +15,14 @@ type confirm struct{}
 
 type confirmWith struct {
 	Question machine.Text     `yaml:"question" flow:"required,prompt" doc:"What the human is asked"`
-	Comment  machine.VarRef   `yaml:"comment" flow:"write" doc:"Variable for what a no said"`
+	Comment  machine.VarRef   `yaml:"comment" flow:"write" doc:"Variable for what a no said; a bare no sets it back to its default"`
 	Timeout  machine.Duration `yaml:"timeout" doc:"The human's time; without end if left out"`
 	Default  string           `yaml:"default" doc:"The outcome when the time runs out; expired if left out"`
 }
 
 func (confirm) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Ask a human for yes or no.", With: &confirmWith{}}
+	return machine.HandlerSpec{Doc: "Ask a human for yes or no.", With: &confirmWith{},
+		Outcomes: "confirmed, rejected; expired with `timeout`, unless `default` names another"}
 }
 
 func (c *confirmWith) expiry() expiry { return expiry{c.Timeout, c.Default} }
@@ -55,7 +56,7 @@ func (confirm) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 	case err != nil:
 		return "", err
 	case answer.Expired:
-		return with.expiry().expired()
+		return with.expiry().expired(language(step))
 	case answer.Yes():
 		return machine.Confirmed, nil
 	}
@@ -68,13 +69,14 @@ func askYesNo(step *engine.Step, question string, timeout machine.Duration) (eng
 }
 
 // bareNo is a no that gives no reason.
-var bareNo = regexp.MustCompile(`^(?i)\s*(no|n|否|不|不是)\s*[.!。！]*\s*$`)
+var bareNo = regexp.MustCompile(`^(?i)\s*(no|n|nope|nah|no,? thanks|no,? thank you|否|不|不是|不行|不要|不用|不对|不可以|不好)\s*[.!。！]*\s*$`)
 
-// storeComment writes what a no said; a bare no says nothing.
+// storeComment writes what a no said. A bare no says nothing: it takes back what an earlier one said, so that the variable
+// has its start value again, and none where it has none.
 func storeComment(step *engine.Step, name machine.VarRef, answer engine.Answer) error {
-	text := answer.Text
-	if bareNo.MatchString(text) {
-		text = ""
+	if name != "" && bareNo.MatchString(answer.Text) {
+		decl, _ := step.Machine().Variable(string(name))
+		return write(step, name, decl.Default)
 	}
-	return write(step, name, text)
+	return write(step, name, answer.Text)
 }

@@ -17,7 +17,8 @@ type endWith struct {
 }
 
 func (end) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "End the run.", With: &endWith{}}
+	return machine.HandlerSpec{Doc: "End the run.", With: &endWith{},
+		Outcomes: "none, the run ends here"}
 }
 
 func (*endWith) Uses(machine.Scope) machine.Uses { return machine.Uses{} }

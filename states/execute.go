@@ -21,7 +21,8 @@ type executeWith struct {
 }
 
 func (execute) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Carry out a plan step by step.", With: &executeWith{}}
+	return machine.HandlerSpec{Doc: "Carry out a plan step by step.", With: &executeWith{},
+		Outcomes: "success, fail; more with `stop_after`"}
 }
 
 // more is the outcome of a plan with steps left.
@@ -54,7 +55,7 @@ func (execute) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 	object := step.Value(string(with.From))
 	steps, ok := readSteps(object)
 	if !ok {
-		return machine.Fail, problemf(kindInvalid, "%s holds no plan", with.From)
+		return machine.Fail, problemf(kindInvalid, language(step).pick("%s holds no plan", "%s 中没有计划"), with.From)
 	}
 	carried := int64(0)
 	for _, s := range steps {
@@ -86,7 +87,8 @@ func (c *executeWith) carryOut(step *engine.Step, s *plannedStep) (machine.Outco
 			return "", step.NoModel()
 		}
 		s.end(statusFailed, nil)
-		return machine.Fail, problemf(kindInvalid, "step %s names no tool, and there is no model to do it", s.ID)
+		return machine.Fail, problemf(kindInvalid, language(step).pick("step %s names no tool, and there is no model to do it",
+			"步骤 %s 没有工具，也没有模型可以执行"), s.ID)
 	}
 	results, err := step.Call(engine.Call{Tool: s.Tool, Args: s.Args, Direct: true})
 	if err != nil {

@@ -50,14 +50,11 @@ func (e expiry) outcome() machine.Outcome {
 	return machine.Expired
 }
 
-// expiredProblem is the reason where a default leads to an outcome that needs one.
-var expiredProblem = machine.Problem{Kind: kindExpired, Message: "nobody answered in time"}
-
-// expired ends a state whose question nobody answered.
-func (e expiry) expired() (machine.Outcome, error) {
+// expired ends a state whose question nobody answered. A default may lead to an outcome that needs a reason.
+func (e expiry) expired(w words) (machine.Outcome, error) {
 	o := e.outcome()
 	if o == machine.Fail || o == machine.Incomplete {
-		return o, expiredProblem
+		return o, problemf(kindExpired, "%s", w.pick("nobody answered in time", "无人按时回答"))
 	}
 	return o, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // intent classifies a text into one of the intents of its state. An intent whose keyword or pattern is found in the text
-// holds; where exactly one intent holds, it is the answer. Everything else is for a model.
+// holds, unless the text denies the keyword ("no refund"); where exactly one intent holds, it is the answer. Everything else is for a model.
 type intent struct{}
 
 type intentWith struct {
@@ -27,7 +27,8 @@ type intentRule struct {
 }
 
 func (intent) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Classify a text into one of several intents.", With: &intentWith{}}
+	return machine.HandlerSpec{Doc: "Classify a text into one of several intents.", With: &intentWith{}, Hears: "from",
+		Outcomes: "each intent that has a line of its own; success for the others; fail where no intent fits (none_found), or several do"}
 }
 
 // noIntent is what a model answers when no intent fits.
@@ -77,10 +78,11 @@ func (intent) Handle(_ context.Context, step *engine.Step) (machine.Outcome, err
 	if step.Model() != machine.ModelNone {
 		return "", step.NoModel()
 	}
+	w := language(step)
 	if len(hits) > 1 {
-		return machine.Fail, problemf(kindSeveral, "the text has words of several intents: %s", strings.Join(hits, ", "))
+		return machine.Fail, problemf(kindSeveral, w.pick("the text has words of several intents: %s", "内容同时符合多个意图：%s"), strings.Join(hits, w.pick(", ", "、")))
 	}
-	return machine.Fail, problemf(kindNoneFound, "the text has words of none of the intents %s", strings.Join(with.Intents.Names(), ", "))
+	return machine.Fail, problemf(kindNoneFound, w.pick("the text has words of none of the intents %s", "内容不符合任何意图：%s"), strings.Join(with.Intents.Names(), w.pick(", ", "、")))
 }
 
 // text gives what is classified.
@@ -104,7 +106,7 @@ func (c *intentWith) decide(text string) []string {
 
 func (r intentRule) holds(text string) bool {
 	for _, k := range r.Keywords {
-		if len(k.Find(text)) > 0 {
+		if len(k.Meant(text)) > 0 {
 			return true
 		}
 	}

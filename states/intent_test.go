@@ -54,6 +54,12 @@ func TestIntentDecidesByRules(t *testing.T) {
 		{"我想换货", "understand done", `"exchange"`, "exchange"},
 		{"refundable?", "understand lost", "", "fail none_found"},
 		{"a refund or a swap", "understand lost", "", "fail several"},
+		{"no refund please, an exchange", "understand done", `"exchange"`, "exchange"},
+		{"I don't want a refund", "understand lost", "", "fail none_found"},
+		{"不要退款，我要换货", "understand done", `"exchange"`, "exchange"},
+		{"我不想退款", "understand lost", "", "fail none_found"},
+		{"能不能退款", "understand done", `"refund"`, "refund"},
+		{"not R-12", "understand done", `"refund"`, "refund"}, // a pattern is not denied
 		{"hello", "understand lost", "", "fail none_found"},
 		{"", "understand lost", "", "fail none_found"},
 	}

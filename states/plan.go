@@ -20,7 +20,7 @@ type planWith struct {
 	Goal    machine.Text     `yaml:"goal" flow:"required,prompt" doc:"What the plan is for"`
 	Steps   []stepWith       `yaml:"steps" doc:"The steps; without them a model makes the plan"`
 	Confirm bool             `yaml:"confirm" doc:"Whether a human is shown the plan and must say yes"`
-	Comment machine.VarRef   `yaml:"comment" flow:"write" doc:"Variable for what a no said"`
+	Comment machine.VarRef   `yaml:"comment" flow:"write" doc:"Variable for what a no said; a bare no sets it back to its default"`
 	Timeout machine.Duration `yaml:"timeout" doc:"The human's time; without end if left out"`
 	Default string           `yaml:"default" doc:"The outcome when the time runs out; expired if left out"`
 }
@@ -35,7 +35,8 @@ type stepWith struct {
 }
 
 func (plan) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Make a plan, and have a human confirm it.", With: &planWith{}}
+	return machine.HandlerSpec{Doc: "Make a plan, and have a human confirm it.", With: &planWith{},
+		Outcomes: "confirmed, fail; with `confirm` rejected too, and expired with `timeout`, unless `default` names another"}
 }
 
 func (c *planWith) expiry() expiry { return expiry{c.Timeout, c.Default} }
@@ -113,7 +114,8 @@ func (plan) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error
 	with := engine.With[*planWith](step)
 	if len(with.Steps) == 0 {
 		if step.Model() == machine.ModelNone {
-			return machine.Fail, problemf(kindInvalid, "the plan has no steps, and there is no model to make some")
+			return machine.Fail, problemf(kindInvalid, "%s", language(step).pick("the plan has no steps, and there is no model to make some",
+				"计划没有步骤，也没有模型可以制定"))
 		}
 		return "", step.NoModel()
 	}
@@ -153,7 +155,7 @@ func (c *planWith) ask(step *engine.Step, text string) (machine.Outcome, error) 
 	case err != nil:
 		return "", err
 	case answer.Expired:
-		return c.expiry().expired()
+		return c.expiry().expired(language(step))
 	case answer.Yes():
 		return machine.Confirmed, nil
 	}
@@ -187,7 +189,7 @@ func (c *planWith) evaluate(step *engine.Step, before machine.Value) ([]*planned
 		steps = append(steps, made)
 	}
 	if len(steps) == 0 {
-		return nil, problemf(kindNoneFound, "no step of the plan applies"), nil
+		return nil, problemf(kindNoneFound, "%s", language(step).pick("no step of the plan applies", "计划中没有适用的步骤")), nil
 	}
 	return steps, none, nil
 }
@@ -212,7 +214,7 @@ func (c *planWith) evaluateStep(step *engine.Step, one *stepWith) (*plannedStep,
 	}
 	checked, refusal := step.CheckCall(string(c.For), engine.Call{Tool: string(one.Tool), Args: args})
 	if refusal != nil {
-		return nil, problemf(kindInvalid, "step %s cannot be planned: %s", one.ID, refusal.Problem.Message), nil
+		return nil, problemf(kindInvalid, language(step).pick("step %s cannot be planned: %s", "步骤 %s 无法安排：%s"), one.ID, refusal.Problem.Message), nil
 	}
 	return newStep(one.ID, description, string(one.Tool), checked), none, nil
 }

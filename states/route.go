@@ -15,7 +15,8 @@ type routeWith struct {
 }
 
 func (route) Spec() machine.HandlerSpec {
-	return machine.HandlerSpec{Doc: "Branch: nothing but its transitions, and variables to set.", With: &routeWith{}}
+	return machine.HandlerSpec{Doc: "Branch: nothing but its transitions, and variables to set.", With: &routeWith{},
+		Outcomes: "next"}
 }
 
 func (c *routeWith) Uses(machine.Scope) machine.Uses {

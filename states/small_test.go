@@ -110,10 +110,13 @@ states:
 	}
 	world("en", "", ", expired: late").start(`{}`).asks("Sure, old?").yes().last("confirmed").has("remark", `"old"`)
 	world("en", "", ", expired: late").start(`{}`).no("too dear").last("rejected").has("remark", `"too dear"`)
-	world("en", "", ", expired: late").start(`{}`).no("").last("rejected").has("remark", `""`)
-	world("en", "", ", expired: late").start(`{}`).say("No!").last("rejected").has("remark", `""`)
-	world("zh", "", ", expired: late").start(`{}`).say("不是").last("rejected").has("remark", `""`)
+	world("en", "", ", expired: late").start(`{}`).no("").last("rejected").has("remark", `"old"`)
+	world("en", "", ", expired: late").start(`{}`).say("No!").last("rejected").has("remark", `"old"`)
+	world("zh", "", ", expired: late").start(`{}`).say("不是").last("rejected").has("remark", `"old"`)
 	world("zh", "", ", expired: late").start(`{}`).no("太贵了").has("remark", `"太贵了"`)
+	// A bare no takes back what an earlier one said.
+	again := strings.NewReplacer("LANGUAGE", "en", " DEFAULT", "", " LATE", ", expired: late", ", default: old", "", "rejected: done", "rejected: sure").Replace(flow)
+	newWorld(t, again).start(`{}`).no("too dear").has("remark", `"too dear"`).say("no thanks").has("remark", "").asks("Sure, ?")
 	// A no stands, also where the variable does not take what it said.
 	world("en", "", ", expired: late").start(`{}`).no("this is far too long to be kept").last("rejected invalid").has("remark", `"old"`)
 	world("en", "", ", expired: late").start(`{}`).waitOut(2 * time.Hour).path("sure late").last("expired")
@@ -160,8 +163,8 @@ func TestCall(t *testing.T) {
 		{name: "a failure that gives something else", run: bad(&tool.Error{Status: tool.Failed, Value: "text"}), want: "fail failed"},
 		{name: "a result that the variable does not take", run: ok(machine.Values{"state": "paid"}), want: "fail invalid"},
 		{name: "no result", run: ok(nil), want: "success"},
-		{name: "arguments that do not fit", args: `{id: "{{ n }}", limit: "{{ row }}"}`, run: ok(paid), want: "success", row: `{"status":"paid"}`},
-		{name: "an argument without value", args: `{id: "{{ row }}"}`, run: ok(paid), want: "fail refused"},
+		{name: "arguments that do not fit", args: `{id: "{{ n }}", limit: "{{ null }}"}`, run: ok(paid), want: "success", row: `{"status":"paid"}`},
+		{name: "an argument without value", args: `{id: "{{ null }}"}`, run: ok(paid), want: "fail refused"},
 		{name: "out of order", route: ", error: lost", run: bad(tool.Unavailablef("busy")), want: "error unavailable"},
 	}
 	for _, test := range tests {

@@ -7,7 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"flowctl/engine"
 	"flowctl/flows/machine"
+	"flowctl/flows/match"
 )
 
 // words are the engine's own sentences in the language of a flow: English, or Chinese with zh.
@@ -45,6 +47,44 @@ func (w words) please(wanted []string) string {
 	return w.pick("Please tell me:", "请告诉我：") + "\n- " + strings.Join(wanted, "\n- ")
 }
 
+// askFor asks for one value. A description that is a question is asked as it stands.
+func (w words) askFor(name string, info machine.SchemaInfo) string {
+	text := strings.TrimRight(strings.TrimSpace(info.Description), ".。 ")
+	yesNo := info.OnlyType() == "boolean"
+	switch {
+	case isQuestion(text):
+		return text + w.hint(info, true)
+	case !yesNo:
+		return w.please([]string{w.wanted(name, info)})
+	case text == "":
+		text = spelled(name)
+	}
+	if w.zh && chineseWhether.MatchString(text) {
+		return text + "？请回答是或否。"
+	}
+	return upperFirst(text) + w.pick(": yes or no?", "：是或否？")
+}
+
+func isQuestion(text string) bool {
+	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
+}
+
+func upperFirst(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// chineseWhether is how a Chinese description begins that asks for yes or no.
+var chineseWhether = regexp.MustCompile(`^(?:是否|要不要|需不需要|需要不需要|是不是|有没有|能否|可否)(?:需要|要|有|是|使用)?`)
+
+// topic is what a noun that asks for yes or no is about: 包间 of 要不要包间.
+func (w words) topic(noun string) string {
+	if topic := chineseWhether.ReplaceAllString(noun, ""); topic != "" {
+		return topic
+	}
+	return noun
+}
+
 // wanted describes a value that is asked for: what its schema says of it, and what can be answered.
 func (w words) wanted(name string, info machine.SchemaInfo) string {
 	text := strings.TrimRight(strings.TrimSpace(info.Description), ".。 ")
@@ -72,9 +112,11 @@ func (w words) wanted(name string, info machine.SchemaInfo) string {
 // hint says in brackets what can be answered, where the description is not likely to.
 func (w words) hint(info machine.SchemaInfo, described bool) string {
 	hint := ""
-	switch only := onlyType(info); {
+	switch only := info.OnlyType(); {
 	case len(info.Enum) > 0:
 		hint = w.orList(info.Enum)
+	case info.Items != nil && len(info.Items.Enum) > 0:
+		hint = w.pick("one or more of ", "可多选：") + w.list(info.Items.Enum)
 	case only == "boolean":
 		hint = w.pick("yes or no", "是或否")
 	case described:
@@ -118,6 +160,14 @@ const maxNoun = 40
 
 // noun gives the short name of a value: the beginning of its description, else its own name.
 func (w words) noun(name string, info machine.SchemaInfo) string {
+	if noun := w.described(info); noun != "" {
+		return noun
+	}
+	return spelled(name)
+}
+
+// described is the noun with which a description begins, "" if there is none.
+func (w words) described(info machine.SchemaInfo) string {
 	text := strings.TrimSpace(info.Description)
 	end := englishEnd
 	if w.zh {
@@ -126,7 +176,7 @@ func (w words) noun(name string, info machine.SchemaInfo) string {
 	if at := end.FindStringIndex(text); at != nil {
 		text = text[:at[0]]
 	}
-	text = strings.TrimSpace(text)
+	text = strings.TrimRight(strings.TrimSpace(text), "?？")
 	clause := false
 	if !w.zh {
 		text = lowerArticle(text)
@@ -135,8 +185,8 @@ func (w words) noun(name string, info machine.SchemaInfo) string {
 		}
 		clause = asks.MatchString(text)
 	}
-	if text == "" || clause || utf8.RuneCountInString(text) > maxNoun {
-		return spelled(name)
+	if clause || utf8.RuneCountInString(text) > maxNoun {
+		return ""
 	}
 	return text
 }
@@ -144,11 +194,32 @@ func (w words) noun(name string, info machine.SchemaInfo) string {
 // spelled makes a name readable.
 func spelled(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func (w words) orList(values []machine.Value) string {
+// label names a value where there is room for more than a noun.
+func (w words) label(name string, info machine.SchemaInfo) string {
+	text := strings.TrimRight(strings.TrimSpace(info.Description), ".。?？ ")
+	if w.described(info) != "" || text == "" || utf8.RuneCountInString(text) > maxShown {
+		return w.noun(name, info)
+	}
+	if w.zh {
+		return text
+	}
+	return lowerArticle(text)
+}
+
+func (w words) shown(values []machine.Value) []string {
 	list := make([]string, len(values))
 	for i, v := range values {
 		list[i] = shorten(w.value(v), maxShown)
 	}
+	return list
+}
+
+func (w words) list(values []machine.Value) string {
+	return strings.Join(w.shown(values), w.pick(", ", "、"))
+}
+
+func (w words) orList(values []machine.Value) string {
+	list := w.shown(values)
 	if len(list) < 2 {
 		return strings.Join(list, "")
 	}
@@ -158,11 +229,17 @@ func (w words) orList(values []machine.Value) string {
 
 // value gives a value for people.
 func (w words) value(v machine.Value) string {
-	switch v {
-	case true:
-		return w.pick("yes", "是")
-	case false:
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return w.pick("yes", "是")
+		}
 		return w.pick("no", "否")
+	case []machine.Value:
+		if len(v) == 0 {
+			return w.pick("none", "无")
+		}
+		return w.list(v)
 	}
 	return machine.FormatValue(v)
 }
@@ -176,16 +253,83 @@ func (w words) cite(came string) string {
 	return w.pick(`"`+came+`"`, "“"+came+"”")
 }
 
-// isNo says that what came is not what was asked for. why, if not "", says what would be right; only English has it.
+// called is the noun for a sentence about a value; "" where its description gives none, since people do not know the name
+// of a variable that was asked for in other words.
+func (w words) called(name string, info machine.SchemaInfo) string {
+	if strings.TrimSpace(info.Description) != "" {
+		return w.described(info)
+	}
+	return spelled(name)
+}
+
+// isNo says that what came is not what was asked for. why, if not "", says what would be right, as engine.Want words it.
 func (w words) isNo(came, noun, why string) string {
+	switch {
+	case why != "":
+		return w.unfit(came, noun, w.pick("it takes ", "")+why)
+	case noun == "":
+		return spaced(w.cite(came), w.pick(" will not do.", "不合适。"))
+	case w.zh:
+		return spaced(w.cite(came), "不是", noun) + "。"
+	}
+	return w.cite(came) + " is no " + noun + "."
+}
+
+// unfit says for which reason what came is not what was asked for.
+func (w words) unfit(came, noun, reason string) string {
 	came = w.cite(came)
+	switch {
+	case w.zh && noun == "":
+		return spaced(came, "不合适") + "：" + reason + "。"
+	case w.zh:
+		return spaced(came, "不能作为", noun) + "：" + reason + "。"
+	case noun == "":
+		return came + " will not do: " + reason + "."
+	}
+	return came + " will not do as " + noun + ": " + reason + "."
+}
+
+// number says which number would be right. alone: the answer has one, but as a part of something else.
+func (w words) number(whole, alone bool) string {
+	switch {
+	case alone:
+		return w.pick("a number that stands alone", "请单独写出数字")
+	case whole:
+		return w.pick("a whole number", "需要整数")
+	}
+	return w.pick("a number", "需要数字")
+}
+
+// items says which items a list takes.
+func (w words) items(values []machine.Value) string {
+	return w.pick(w.orList(values), "可选的有"+w.list(values))
+}
+
+// noDate says why what came is no date.
+func (w words) noDate(came, noun string, why match.DateFault) string {
+	var reason string
+	switch why {
+	case match.NoYear:
+		reason = w.pick("the year is missing, write it such as 2026-01-31", "缺少年份，请写成 2026-01-31 这样")
+	case match.TwoReadings:
+		reason = w.pick("it can mean two days, write it such as 2026-01-31", "可能是两个日期，请写成 2026-01-31 这样")
+	default:
+		reason = w.pick("there is no such day", "没有这一天")
+	}
+	return w.unfit(came, noun, reason)
+}
+
+// both says that an answer says yes and no.
+func (w words) both() string {
+	return w.pick("I read both yes and no in your answer.", "您的回答既有肯定，也有否定。")
+}
+
+// stillMissing says that a state gives up asking.
+func (w words) stillMissing(questions int, names string) string {
 	if w.zh {
-		return spaced(came, "不是", noun) + "。"
+		return fmt.Sprintf("问了 %d 次，仍然缺少：%s", questions, names)
 	}
-	if why != "" {
-		return fmt.Sprintf("%s will not do as %s: it takes %s.", came, noun, why)
-	}
-	return came + " is no " + noun + "."
+	return fmt.Sprintf("still missing after %d questions: %s", questions, names)
 }
 
 // neither says that what came is neither yes nor no.
@@ -199,7 +343,10 @@ func (w words) neither(came string) string {
 
 // notFound says that an answer holds no such value.
 func (w words) notFound(noun string) string {
-	if w.zh {
+	switch {
+	case noun == "":
+		return w.noneFound()
+	case w.zh:
 		return spaced("我在您的回答中没有找到", noun) + "。"
 	}
 	return "I found no " + noun + " in your answer."
@@ -225,7 +372,10 @@ func (w words) several(noun string, values []machine.Value) string {
 	if w.zh {
 		return spaced(noun, "有多个：") + w.orList(values) + "。请只给一个。"
 	}
-	return fmt.Sprintf("There is more than one %s: %s. Which one is it?", noun, w.orList(values))
+	if noun != "" {
+		noun = " " + noun
+	}
+	return fmt.Sprintf("There is more than one%s: %s. Which one is it?", noun, w.orList(values))
 }
 
 // change asks what should change; now lists what stands, as noun and value.
@@ -266,11 +416,7 @@ func (w words) step(s *plannedStep) string {
 	if s.Tool != "" {
 		call := s.Tool
 		if len(s.Args) > 0 {
-			args := make([]string, 0, len(s.Args))
-			for _, name := range machine.SortedNames(s.Args) {
-				args = append(args, name+" = "+shownArg(s.Args[name]))
-			}
-			call += w.pick(": ", "：") + strings.Join(args, w.pick(", ", "，"))
+			call += w.pick(": ", "：") + engine.ArgsText(s.Args, w.language())
 		}
 		if text == "" {
 			text = call
@@ -282,19 +428,6 @@ func (w words) step(s *plannedStep) string {
 		text += w.pick(" - done already", "（已完成）")
 	}
 	return text
-}
-
-// shownArg shows all of an argument: a human must see what is confirmed. Text that is no plain line is quoted.
-func shownArg(v machine.Value) string {
-	text, ok := v.(string)
-	if ok && text != "" && text == oneLine(text) && !strings.ContainsFunc(text, unicode.IsControl) {
-		return text
-	}
-	data, err := machine.EncodeValue(v)
-	if err != nil {
-		return machine.FormatValue(v)
-	}
-	return string(data)
 }
 
 // spaced joins parts and puts a space where Chinese meets Latin letters or digits.
@@ -315,21 +448,6 @@ func spaced(parts ...string) string {
 }
 
 func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// onlyType gives the one JSON type that a schema allows beside null, "" if there are several or any.
-func onlyType(info machine.SchemaInfo) string {
-	only := ""
-	for _, t := range info.Types {
-		switch {
-		case t == "null":
-		case only != "":
-			return ""
-		default:
-			only = t
-		}
-	}
-	return only
-}
 
 // language is the language's name.
 func (w words) language() string { return w.pick("en", "zh") }

@@ -43,6 +43,39 @@ func TestNounsAndDescriptions(t *testing.T) {
 	}
 }
 
+func TestAskFor(t *testing.T) {
+	tests := []struct {
+		zh                 bool
+		name, schema, want string
+		label              string
+	}{
+		{false, "gift", `{"type":"boolean","description":"gift wrapping"}`, "Gift wrapping: yes or no?", "gift wrapping"},
+		{false, "gift_wrap", `{"type":"boolean"}`, "Gift wrap: yes or no?", "gift wrap"},
+		{false, "express", `{"type":"boolean","description":"Whether to send it by express."}`, "Whether to send it by express: yes or no?", "whether to send it by express"},
+		{false, "express", `{"type":"boolean","description":"Do you want express delivery?"}`, "Do you want express delivery? (yes or no)", "Do you want express delivery"},
+		{false, "n", `{"type":"integer","description":"How many?"}`, "How many?", "how many"},
+		{false, "n", `{"type":"integer","description":"How many pieces"}`, "Please tell me how many pieces.", "how many pieces"},
+		{false, "c", `{"enum":["red","blue"],"description":"Which colour?"}`, "Which colour? (red or blue)", "which colour"},
+		{false, "t", `{"type":"array","items":{"enum":["ham","cheese"]},"description":"Your toppings"}`, "Please tell me your toppings (one or more of ham, cheese).", "toppings"},
+		{false, "s", `{"type":"string","description":"A text that says far more of itself than fits into one line of a question, and goes on"}`,
+			"Please tell me a text that says far more of itself than fits into one line of a question, and goes on.", "text"},
+		{true, "bao", `{"type":"boolean","description":"要不要包间"}`, "要不要包间？请回答是或否。", "要不要包间"},
+		{true, "bao", `{"type":"boolean","description":"礼品包装"}`, "礼品包装：是或否？", "礼品包装"},
+		{true, "bao", `{"type":"boolean","description":"需要包间吗？"}`, "需要包间吗？（是或否）", "需要包间吗"},
+		{true, "n", `{"type":"integer","description":"几位？"}`, "几位？", "几位"},
+		{true, "t", `{"type":"array","items":{"enum":["火腿","奶酪"]},"description":"配料"}`, "请告诉我配料（可多选：火腿、奶酪）。", "配料"},
+	}
+	for _, test := range tests {
+		w, info := words{zh: test.zh}, mustSchema(t, test.schema).Info()
+		if got := w.askFor(test.name, info); got != test.want {
+			t.Errorf("%s: %q, want %q", test.schema, got, test.want)
+		}
+		if got := w.label(test.name, info); got != test.label {
+			t.Errorf("%s: label %q, want %q", test.schema, got, test.label)
+		}
+	}
+}
+
 func TestPlanShowsOneLineForEachStep(t *testing.T) {
 	steps := []*plannedStep{newStep("a", "Pay\n2. nothing else", "pay", machine.Values{"to": "x\n3. or this", "cents": int64(5), "note": "", "tags": []machine.Value{"a"}}),
 		newStep("b", "", "close", nil)}
@@ -62,7 +95,7 @@ func TestKeeps(t *testing.T) {
 }
 
 func TestBareNoIsNoComment(t *testing.T) {
-	for text, want := range map[string]bool{"no": true, "No.": true, "否": true, "不是。": true, "no, too dear": false, "cancel": false, "不要这个": false} {
+	for text, want := range map[string]bool{"no": true, "No.": true, "nope": true, "No, thanks!": true, "不要": true, "不行。": true, "否": true, "不是。": true, "no, too dear": false, "cancel": false, "不要这个": false} {
 		if got := bareNo.MatchString(text); got != want {
 			t.Errorf("bare no %q is %v, want %v", text, got, want)
 		}

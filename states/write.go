@@ -31,7 +31,7 @@ func write(step *engine.Step, name machine.VarRef, value machine.Value) error {
 	err := step.Set(string(name), value)
 	var unfit *machine.SchemaError
 	if errors.As(err, &unfit) {
-		return problemf(kindInvalid, "%s does not take what came: %v", name, unfit)
+		return problemf(kindInvalid, language(step).pick("%s does not take what came: %v", "%s 不能保存得到的值：%v"), name, unfit)
 	}
 	return err
 }

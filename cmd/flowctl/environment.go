@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/joho/godotenv"
@@ -67,8 +66,6 @@ func (a *app) environment(flowDir string) (environment, error) {
 // generalKeys are the variables that hold the key of a model which names none.
 func generalKeys() []string { return []string{"LLM_API_KEY", "OPENAI_API_KEY"} }
 
-var envCall = regexp.MustCompile(`\benv\(\s*["']([A-Za-z_][A-Za-z0-9_]*)["']\s*\)`)
-
 // secretsOf makes the redactor for a flow: of the keys of its models and of every variable that its texts name. The
 // general keys are kept out of what is stored even where the flow uses none.
 func secretsOf(m *machine.Machine, env environment) (*secret.Redactor, error) {
@@ -102,9 +99,7 @@ func namedKeys(m *machine.Machine) []string {
 			names = append(names, c.APIKeyEnv)
 		}
 	}
-	for _, hit := range envCall.FindAllSubmatch(m.Source, -1) {
-		names = append(names, string(hit[1]))
-	}
+	names = append(names, m.Env...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -24,9 +24,15 @@ var layers = map[string]int{
 	"engine/view":    21,
 	"engine/history": 20,
 
+	"engine/model":           10,
+	"engine/model/modeltest": 10,
+	"engine/model/openai":    10,
+	"engine/model/script":    10,
+
 	"engine/secret":       10,
 	"engine/tool":         10,
 	"engine/tool/builtin": 10,
+	"engine/tool/http":    10,
 	"engine/tool/sql":     10,
 	"flows":               10,
 	"flows/graph":         10,

@@ -116,6 +116,18 @@ func TestExcerpt(t *testing.T) {
 			t.Errorf("excerpt(%q, %d) = %q, want %q", c.line, c.col, got, c.want)
 		}
 	}
+	long := strings.Repeat("a", 1000) + "!" + strings.Repeat("b", 40000)
+	for _, col := range []int{1, 500, 1001, 41001, 50000} {
+		got := excerpt([]string{long}, 1, col)
+		mark := strings.IndexRune(got[1], '^') - strings.Index(got[1], "| ")
+		shown := []rune(got[0][strings.Index(got[0], "| "):])
+		if len(shown) > 180 || len(shown) < 80 {
+			t.Errorf("excerpt of a long line at %d shows %d signs", col, len(shown))
+		}
+		if col == 1001 && shown[mark] != '!' {
+			t.Errorf("the mark stands below %q", shown[mark])
+		}
+	}
 	if got := excerpt([]string{"x"}, 2, 1); got != nil {
 		t.Errorf("a line that is not there shows %q", got)
 	}

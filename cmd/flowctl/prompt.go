@@ -60,7 +60,7 @@ func (d *drive) prompt(ctx context.Context, q history.Question) (bool, error) {
 		err = d.eng.Answer(ctx, d.run, *r)
 		var unfit *engine.UsageError
 		if errors.As(err, &unfit) {
-			d.app.errln(d.app.clean(advice(q, unfit), true))
+			d.app.errln(d.app.clean(unfit.Error(), true))
 			continue
 		}
 		if errors.Is(err, engine.ErrNotPending) {
@@ -68,14 +68,6 @@ func (d *drive) prompt(ctx context.Context, q history.Question) (bool, error) {
 		}
 		return taken(err)
 	}
-}
-
-// advice says what is wrong with an answer that was typed.
-func advice(q history.Question, unfit *engine.UsageError) string {
-	if q.Kind == history.KindConfirm || q.Kind == history.KindApproval {
-		return "answer y, or n, or: n, and the reason"
-	}
-	return unfit.Error()
 }
 
 // showQuestion prints a question and what can be answered.

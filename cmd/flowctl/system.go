@@ -12,6 +12,7 @@ import (
 
 	"flowctl/engine/tool"
 	"flowctl/engine/tool/builtin"
+	"flowctl/engine/tool/http"
 	"flowctl/engine/tool/sql"
 	"flowctl/states"
 )
@@ -31,7 +32,7 @@ func systemProgram() program {
 
 // systemTools makes the kinds of tools, with nothing open yet.
 func systemTools() map[string]tool.Kind {
-	return map[string]tool.Kind{"builtin": builtin.New(), "sql": sql.New()}
+	return map[string]tool.Kind{"builtin": builtin.New(), "http": http.New(), "sql": sql.New()}
 }
 
 // untilSignal gives a context that the first interrupt or termination ends, so that runs stop in order. A second one ends

@@ -81,15 +81,36 @@ func (a *app) printFindings(doc validated, source []byte) {
 	a.outln(doc.File + ": " + summary)
 }
 
-// excerpt shows the line of a finding with a mark below its column. Line and col are 1-based, col counts runes.
+// The part of a long line that an excerpt shows, in runes: so much before the place, and so much in all.
+const (
+	excerptBefore = 80
+	excerptWidth  = 160
+)
+
+// excerpt shows the line of a finding with a mark below its column; of a long line only what stands around the place. Line
+// and col are 1-based, col counts runes.
 func excerpt(lines []string, line, col int) []string {
 	if line < 1 || line > len(lines) || strings.TrimSpace(lines[line-1]) == "" {
 		return nil
 	}
 	text := strings.TrimRight(lines[line-1], "\r")
-	before := []rune(text)
-	before = before[:min(max(col-1, 0), len(before))]
-	indent := ""
+	runes := []rune(text)
+	at, indent := min(max(col-1, 0), len(runes)), ""
+	if len(runes) > excerptWidth+excerptBefore {
+		start := max(at-excerptBefore, 0)
+		end := min(start+excerptWidth, len(runes))
+		cut := string(runes[start:end])
+		if start > 0 {
+			cut = "…" + cut
+			at++
+		}
+		if end < len(runes) {
+			cut += "…"
+		}
+		text, at = cut, at-start
+		runes = []rune(text)
+	}
+	before := runes[:at]
 	for _, r := range before {
 		if r == '\t' {
 			indent += "\t"

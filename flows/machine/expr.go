@@ -52,6 +52,19 @@ type Text interface {
 	Render(Facts) (string, error)
 }
 
+// Template is a Text whose owner puts the parts together itself, because what is inserted must be made fit for its place,
+// as in the url of a tool.
+type Template interface {
+	Text
+	Parts() []TextPart // in the order written; they must not be changed
+}
+
+// TextPart is a piece of a text: an expression, or where that is nil a string as it stands.
+type TextPart struct {
+	Fixed string
+	Expr  Expr
+}
+
 // ExprError is an expression that failed at run time.
 type ExprError struct {
 	Pos    Pos    // of the expression in the flow file
@@ -90,6 +103,22 @@ type SchemaInfo struct {
 	Description string
 	Properties  []string // of an object, in written order
 	Required    []string
+	Items       *SchemaInfo // of a list whose items have one schema, else nil
+}
+
+// OnlyType gives the one JSON type that the schema allows beside null, "" if there are several or any.
+func (i SchemaInfo) OnlyType() string {
+	only := ""
+	for _, t := range i.Types {
+		switch {
+		case t == "null":
+		case only != "":
+			return ""
+		default:
+			only = t
+		}
+	}
+	return only
 }
 
 // Allows says whether the schema allows a JSON type; number allows integer.
@@ -130,8 +159,8 @@ func (e *SchemaError) Error() string {
 	return msg
 }
 
-// Matcher finds a rule in what a human wrote. It ignores case and width, and holds to the rule that a hit must not touch
-// a letter or digit of its own kind. It is safe for concurrent use.
+// Matcher finds a rule in what a human wrote. It ignores case and width, and never finds a piece of a longer word, number
+// or identifier. It is safe for concurrent use.
 type Matcher interface {
 	Source() string
 	Find(text string) []string // the hits as written, left to right
@@ -140,7 +169,10 @@ type Matcher interface {
 // Keyword is a Matcher for a word or phrase; Pattern one for a regular expression (RE2, its outer ^ and $ dropped). The
 // decoder of flow files tells them apart by the type of the field.
 type (
-	Keyword interface{ Matcher }
+	Keyword interface {
+		Matcher
+		Meant(text string) []string // the hits that the text does not deny directly before, as in: no refund
+	}
 	Pattern interface{ Matcher }
 )
 

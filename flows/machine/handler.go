@@ -12,6 +12,7 @@ package machine
 //	string, bool, int64, float64    as they are; a float64 is not negative. A pointer tells absent from zero
 //	Duration                        90s, 15m, 1h30m; more than zero
 //	Text                            a string that may hold {{ expression }}
+//	Template                        the same, for an owner that puts its parts together itself
 //	Expr                            an expression that must be true or false, such as when and expect
 //	Tree                            any YAML value whose strings are texts; also a map of texts, and arguments by name
 //	Keyword, Pattern                a Matcher, compiled
@@ -20,7 +21,8 @@ package machine
 //	Value                           any JSON value
 //	[]T                             a list
 //	Ordered[T]                      T by name, in written order. Names are lower-case words; with T Tree they are free,
-//	                                since they are arguments that others named; with the word write they are variables
+//	                                since they are arguments that others named; with the word write they are variables,
+//	                                and with the word free anything
 //	struct                          a mapping with fixed keys
 //
 // Words of the flow tag, separated by commas:
@@ -35,6 +37,9 @@ package machine
 //	              With yaml:"-" the field has no key and is only ever the bare value
 //	prompt        the texts or the variable of this field, and all inside it, are shown to a model
 //	write         a VarRef (or the names of an Ordered) that is written: it must be a variable and no input
+//	free          an Ordered whose names others chose, such as headers
+//	env           in the config of a tool kind: env("NAME") may stand in the texts of this field, and in all inside it. Its
+//	              owner gives them machine.Facts.Getenv, and keeps what they make out of results and errors
 //	outcomes      an Ordered whose names become outcomes: they cannot be success, fail, error, timeout, limit, expired, else
 //	expr:result   an Expr that also sees `result`, typed by the tool that the ToolRef field of the same struct names
 //
@@ -42,6 +47,11 @@ package machine
 type HandlerSpec struct {
 	Doc  string // one line
 	With HandlerConfig
+	// Outcomes says for the flow reference which outcomes the handler declares, and when: "success, fail; more with stop_after".
+	Outcomes string
+	// Hears is the key of With that names a variable to be read instead of the newest human message, where the handler cannot
+	// do without one of the two; "" elsewhere.
+	Hears string
 }
 
 // VarRef names a declared input or variable. In a field whose flow tag says write it must be a variable.
@@ -55,8 +65,9 @@ type StateRef string
 
 // HandlerConfig is a decoded `with`.
 type HandlerConfig interface {
-	// Uses is asked once, when the flow is compiled, after all fields are decoded and references checked. It is not asked
-	// while there is an error in the config, so required fields are there and every name in it is declared.
+	// Uses is asked once, when the flow is compiled, after all fields are decoded and references checked. While there is an
+	// error in the config it is not asked, or only to tell more about the flow: required fields are there, but where a name
+	// is not declared nothing but the outcomes counts, and a panic is no harm. Of a flow that runs, every name is declared.
 	Uses(Scope) Uses
 }
 
@@ -107,10 +118,12 @@ type ConfigProblem struct {
 // ToolKind says what a kind of tool is to the compiler.
 type ToolKind struct {
 	Doc    string            // one line
+	More   string            // Markdown that stands below the kind's keys in the flow reference; "" for none
 	Config func() ToolConfig // a pointer to a fresh, zero config struct, decoded like a handler's
 }
 
-// ToolConfig is the decoded kind part of a tool (`sql: {…}`).
+// ToolConfig is the decoded kind part of a tool (`sql: {…}`). Its texts are made anew for each call, from what the kind
+// gives them: they see `args`, typed by the tool's parameters, and `run`, and no variables of the flow.
 type ToolConfig interface {
 	// Uses is asked once, after decoding.
 	Uses(ToolScope) ToolUses

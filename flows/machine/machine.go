@@ -92,6 +92,9 @@ type Machine struct {
 	Start      string
 	States     Ordered[*State]
 
+	// Env lists the environment variables that texts read by env("NAME"), sorted. Their values are secrets.
+	Env []string
+
 	// Message names the input that is the run's first human message, "" if there is none: the input named "message",
 	// else the only required string input.
 	Message string

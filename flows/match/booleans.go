@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -17,7 +18,7 @@ func Booleans(text, lang string) []Found {
 			j++
 		}
 		if r := f.runeAt(j); r != '?' {
-			yes, no := judge(f.runes[i:j], lang)
+			yes, no, _ := judge(f.runes[i:j], lang)
 			clause := strings.TrimSpace(f.cut(i, j))
 			if yes {
 				out = append(out, Found{clause, true})
@@ -31,9 +32,94 @@ func Booleans(text, lang string) []Found {
 	return out
 }
 
+// reserves are words that take back a part of a yes.
+var reserves = func() []*Word {
+	var words []*Word
+	for word := range strings.SplitSeq("but|except|only|however|instead|unless|if|但|不过|除了|除非|只是|只要|改成|改为|换成|如果|不過|改為|換成", "|") {
+		if w, err := Keyword(word); err == nil {
+			words = append(words, w)
+		}
+	}
+	return words
+}()
+
+// Reserved says whether a text that says yes may not mean all of it: "yes, but only 2", 好的，不过改成两位.
+func Reserved(text string) bool {
+	f := fold(text, foldCase)
+	return slices.ContainsFunc(reserves, func(w *Word) bool { return len(w.spans(&f)) > 0 })
+}
+
+// SaysNothing says whether a text holds nothing but politeness and the like: "thanks", 麻烦您.
+func SaysNothing(text, lang string) bool {
+	f := fold(text, foldCase)
+	for i := 0; i < len(f.runes); {
+		j := i
+		for j < len(f.runes) && !endsClause(&f, j) {
+			j++
+		}
+		if yes, no, known := judge(f.runes[i:j], lang); yes || no || !known {
+			return false
+		}
+		i = j + 1
+	}
+	return true
+}
+
+// BooleansOf finds yes and no that are said of something that is called by one of names: in the clause with the name ("no
+// gift wrap", 不要包间), or behind it where that clause says nothing else ("gift wrap: yes"). Values are bool.
+func BooleansOf(text, lang string, names ...string) []Found {
+	f := fold(text, foldCase)
+	var words []*Word
+	for _, name := range names {
+		if word, err := Keyword(name); err == nil {
+			words = append(words, word)
+		}
+	}
+	var out []Found
+	named := -1 // where a clause with the name started that says nothing else
+	for i := 0; i < len(f.runes); {
+		j := i
+		for j < len(f.runes) && !endsClause(&f, j) {
+			j++
+		}
+		clause, has := without(&f, i, j, words)
+		yes, no, known := judge(clause, lang)
+		from := i
+		if named >= 0 {
+			from = named
+		}
+		if question := f.runeAt(j) == '?'; !question && (has || named >= 0) && known {
+			if yes {
+				out = append(out, Found{strings.TrimSpace(f.cut(from, j)), true})
+			}
+			if no {
+				out = append(out, Found{strings.TrimSpace(f.cut(from, j)), false})
+			}
+		}
+		named = -1
+		if end := f.runeAt(j); has && known && !yes && !no && (end == ':' || end == ',' || end == '=' || end == '?') {
+			named = from
+		}
+		i = j + 1
+	}
+	return out
+}
+
+// without gives the clause from rune i to j with the first name in it taken out.
+func without(f *folded, i, j int, names []*Word) (clause []rune, has bool) {
+	for _, name := range names {
+		for _, at := range name.spans(f) {
+			if i <= at[0] && at[1] <= j {
+				return slices.Concat(f.runes[i:at[0]], []rune{' '}, f.runes[at[1]:j]), true
+			}
+		}
+	}
+	return f.runes[i:j], false
+}
+
 func endsClause(f *folded, i int) bool {
 	switch r := f.runes[i]; r {
-	case '.', ',', ';', ':', '!', '?', '\n', '\r', '。', '、', '…', '~', '(', ')':
+	case '.', ',', ';', ':', '=', '!', '?', '\n', '\r', '。', '、', '…', '~', '(', ')':
 		return true
 	default:
 		return false
@@ -52,7 +138,7 @@ const (
 )
 
 // judge reads a clause: word by word, the longest first. A word that is not known makes it say nothing.
-func judge(clause []rune, lang string) (yes, no bool) {
+func judge(clause []rune, lang string) (yes, no, known bool) {
 	denied := false
 	for i := 0; i < len(clause); {
 		if unicode.IsSpace(clause[i]) || clause[i] == '-' {
@@ -62,7 +148,7 @@ func judge(clause []rune, lang string) (yes, no bool) {
 		length, s := longestWord(clause, i, lang)
 		switch {
 		case length == 0 || s == neither || denied && s != saysYes && s != filler:
-			return false, false
+			return false, false, false
 		case s == negates:
 			no, denied = true, true
 		case s == saysYes:
@@ -72,7 +158,7 @@ func judge(clause []rune, lang string) (yes, no bool) {
 		}
 		i += length
 	}
-	return yes, no
+	return yes, no, true
 }
 
 func longestWord(clause []rune, i int, lang string) (length int, s sense) {
@@ -124,8 +210,8 @@ var englishWords = newVocabulary(
 		"certainly|confirm|confirmed|approve|approved|go ahead|of course|no problem|no worries|fine|sounds good|looks good|" +
 		"all right|alright|do it|do that|please do|good|perfect|great"},
 	wordList{saysNo, "no|n|nope|nah|nay|false|wrong|incorrect|cancel|reject|rejected|decline|declined|stop|abort|no way|no thanks|" +
-		"no thank you|of course not|certainly not|definitely not|absolutely not"},
-	wordList{negates, "not|never|don't|dont|don’t|doesn't|doesn’t|isn't|isn’t"},
+		"no thank you|without|of course not|certainly not|definitely not|absolutely not"},
+	wordList{negates, "not|never|please do not|don't|dont|don’t|doesn't|doesn’t|isn't|isn’t"},
 	wordList{neither, "not sure|not yet|no idea|maybe|perhaps|don't know|dont know|do not know|not really sure|right now"},
 	wordList{filler, "please|thanks|thank you|thank|you|i|it|it's|that|that's|this|is|am|the|then|sir|madam|very|much|do|want|would|" +
 		"like|to|so|well|oh|ah|hm|hmm|all|with|me|for|really|just|quite|now|my|a|an|can|will|go"},

@@ -16,22 +16,53 @@ func Dates(text string) []Found {
 	f := fold(text)
 	var out []Found
 	for _, d := range datesIn(&f) {
-		out = append(out, Found{f.cut(d.from, d.to), d.iso})
+		if d.why == "" {
+			out = append(out, Found{f.cut(d.from, d.to), d.iso})
+		}
 	}
 	return out
 }
 
-// foundDate is a date from rune from to rune to.
+// NoDate is something that looks like a date and is none.
+type NoDate struct {
+	Text string // as it stands in the text
+	Why  DateFault
+}
+
+// DateFault says why something is no date.
+type DateFault string
+
+// What keeps something that looks like a date from being one.
+const (
+	NoSuchDay   DateFault = "no_such_day"  // 2026-02-30
+	TwoReadings DateFault = "two_readings" // 1/2/2026 is a day in January, or in February
+	NoYear      DateFault = "no_year"      // 1 May, 5月1日
+)
+
+// NoDates finds what was meant as a date but cannot be read as one.
+func NoDates(text string) []NoDate {
+	f := fold(text)
+	var out []NoDate
+	for _, d := range datesIn(&f) {
+		if d.why != "" {
+			out = append(out, NoDate{f.cut(d.from, d.to), d.why})
+		}
+	}
+	return out
+}
+
+// foundDate is a date from rune from to rune to, or what looks like one: then why says why it is none.
 type foundDate struct {
 	from, to int
 	iso      string
+	why      DateFault
 }
 
 const monthNames = `(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|` +
 	`oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?`
 
 // dateForms are the ways to write a date. order says what its groups are: y, m and d, or ? for a day and a month of which
-// the values must tell which is which.
+// the values must tell which is which. Those without a year come last.
 var dateForms = []struct {
 	pattern *regexp.Regexp
 	order   string
@@ -45,7 +76,13 @@ var dateForms = []struct {
 	{regexp.MustCompile(`([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})`), "??y"},
 	{regexp.MustCompile(`(?i)([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ` + monthNames + `,? ([0-9]{4})`), "dmy"},
 	{regexp.MustCompile(`(?i)` + monthNames + ` ([0-9]{1,2})(?:st|nd|rd|th)?,? ([0-9]{4})`), "mdy"},
+	{regexp.MustCompile(`([0-9]{1,2}|` + chineseDay + `)\s*月\s*([0-9]{1,2}|` + chineseDay + `)\s*[日号號]`), "md"},
+	{regexp.MustCompile(`(?i)([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ` + monthNames), "dm"},
+	{regexp.MustCompile(`(?i)` + monthNames + ` ([0-9]{1,2})(?:st|nd|rd|th)?`), "md"},
 }
+
+// chineseDay is a number from 1 to 31 in Chinese.
+const chineseDay = `[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九]`
 
 func datesIn(f *folded) []foundDate {
 	flat := string(f.runes)
@@ -53,11 +90,15 @@ func datesIn(f *folded) []foundDate {
 	var out []foundDate
 	for _, form := range dateForms {
 		for _, at := range form.pattern.FindAllStringSubmatchIndex(flat, -1) {
-			from, to := indexOf(offsets, at[0]), indexOf(offsets, at[1])
-			parts := []string{flat[at[2]:at[3]], flat[at[4]:at[5]], flat[at[6]:at[7]]}
-			iso, ok := isoDate(parts, form.order)
-			if ok && alone(f, from, to) {
-				out = append(out, foundDate{from, to, iso})
+			d := foundDate{from: indexOf(offsets, at[0]), to: indexOf(offsets, at[1])}
+			var parts []string
+			for i := 2; i < len(at); i += 2 {
+				parts = append(parts, flat[at[i]:at[i+1]])
+			}
+			d.iso, d.why = readDate(parts, form.order)
+			inside := func(other foundDate) bool { return other.from < d.to && d.from < other.to }
+			if alone(f, d.from, d.to) && !slices.ContainsFunc(out, inside) && !(d.why == NoYear && isVerb(flat[at[0]:at[1]])) {
+				out = append(out, d)
 			}
 		}
 	}
@@ -65,7 +106,12 @@ func datesIn(f *folded) []foundDate {
 	return out
 }
 
-// dateSpans gives where the dates stand.
+// isVerb says whether a date without a year may be no date at all: in small letters, may and march are verbs.
+func isVerb(text string) bool {
+	return strings.Contains(text, "may") || strings.Contains(text, "mar")
+}
+
+// dateSpans gives where the dates stand, and what was meant as one.
 func dateSpans(f *folded) [][2]int {
 	var spans [][2]int
 	for _, d := range datesIn(f) {
@@ -87,8 +133,11 @@ func alone(f *folded, from, to int) bool {
 	return !isWordRune(after) && !(strings.ContainsRune(joints, after) && isWordRune(f.runeAt(to+1)))
 }
 
-// isoDate reads the three parts of a date.
-func isoDate(parts []string, order string) (string, bool) {
+// readDate reads the parts of a date.
+func readDate(parts []string, order string) (iso string, why DateFault) {
+	if len(parts) < 3 {
+		return "", NoYear
+	}
 	var year, month, day int
 	var open []int
 	for i, part := range parts {
@@ -111,14 +160,14 @@ func isoDate(parts []string, order string) (string, bool) {
 		case b > 12:
 			month, day = a, b
 		default:
-			return "", false
+			return "", TwoReadings
 		}
 	}
 	t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	if year < 1 || t.Year() != year || int(t.Month()) != month || t.Day() != day {
-		return "", false
+		return "", NoSuchDay
 	}
-	return fmt.Sprintf("%04d-%02d-%02d", year, month, day), true
+	return fmt.Sprintf("%04d-%02d-%02d", year, month, day), ""
 }
 
 var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}

@@ -81,33 +81,30 @@ func indexOf(offsets []int, offset int) int { return sort.SearchInts(offsets, of
 type kind int
 
 const (
-	kindFree kind = iota // signs, spaces, and scripts without spaces: never blocks
-	kindDigit
-	kindMark  // belongs to the letter before it
-	kindOther // a letter of a script that is not listed below
-	kindFirst // the first of letterKinds
+	kindFree  kind = iota // signs, spaces, and scripts without spaces: never blocks
+	kindMark              // belongs to the letter before it
+	kindToken             // Latin letters and digits, which make one token: A1001, 5kg
+	kindOther             // a letter of a script that is not listed below
+	kindFirst             // the first of letterKinds
 )
 
 // letterKinds are scripts whose letters are kept apart: a Cyrillic neighbour does not block a Latin word.
 var letterKinds = []*unicode.RangeTable{
-	unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Armenian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari,
+	unicode.Greek, unicode.Cyrillic, unicode.Armenian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari,
 	unicode.Bengali, unicode.Tamil, unicode.Thai, unicode.Georgian, unicode.Ethiopic,
 }
 
 func kindOf(r rune) kind {
 	switch {
 	case r < utf8.RuneSelf:
-		switch {
-		case '0' <= r && r <= '9':
-			return kindDigit
-		case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z':
-			return kindFirst
+		if isASCIIDigit(r) || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return kindToken
 		}
 		return kindFree
 	case isFree(r):
 		return kindFree
-	case unicode.Is(unicode.Nd, r):
-		return kindDigit
+	case unicode.Is(unicode.Nd, r) || unicode.Is(unicode.Latin, r):
+		return kindToken
 	case unicode.Is(unicode.M, r):
 		return kindMark
 	case !unicode.IsLetter(r):
@@ -127,36 +124,48 @@ func isFree(r rune) bool {
 	return r == '\u30FC' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
-// stands says whether the runes from i to j touch no letter or digit of their own kind.
-func (f *folded) stands(i, j int) bool { return f.opens(i) && f.closes(j) }
-
-// opens says whether something may start at rune i.
-func (f *folded) opens(i int) bool {
-	first, before := kindOf(f.runeAt(i)), kindOf(f.runeAt(i-1))
-	if first == kindMark {
-		return before == kindFree || before == kindDigit
-	}
-	return first == kindFree || before != first && !(before == kindMark && f.letterBefore(i) == first)
+// isJoint says whether a sign makes one token of what stands on its two sides without a space: B-A1001, a1001@b.co.
+func isJoint(r rune) bool {
+	return r == '-' || r == '@' || r == '.' || r == '\u2010' || r == '\u2011'
 }
 
-// letterBefore gives the kind of the letter that the marks before rune i belong to.
-func (f *folded) letterBefore(i int) kind {
-	for i--; kindOf(f.runeAt(i)) == kindMark; i-- {
+// kindAt is the kind of rune i as a neighbour: a mark counts as the letter before it, and _ as a letter.
+func (f *folded) kindAt(i int) kind {
+	for ; kindOf(f.runeAt(i)) == kindMark; i-- {
+	}
+	if f.runeAt(i) == '_' {
+		return kindToken
 	}
 	return kindOf(f.runeAt(i))
 }
 
+// same says whether the runes i and j could stand in one token.
+func (f *folded) same(i, j int) bool {
+	k := f.kindAt(i)
+	return k != kindFree && k == f.kindAt(j)
+}
+
+// glued says whether rune i goes on with the token of the rune before it.
+func (f *folded) glued(i int) bool {
+	if kindOf(f.runeAt(i)) == kindMark {
+		before := f.runeAt(i - 1)
+		return kindOf(before) != kindFree && !unicode.IsDigit(before)
+	}
+	return f.same(i-1, i)
+}
+
+// stands says whether the runes from i to j are no piece of a longer token.
+func (f *folded) stands(i, j int) bool { return f.opens(i) && f.closes(j) }
+
+// opens says whether something may start at rune i.
+func (f *folded) opens(i int) bool {
+	return !f.glued(i) && !(isJoint(f.runeAt(i-1)) && f.same(i-2, i))
+}
+
 // closes says whether something may end before rune j.
 func (f *folded) closes(j int) bool {
-	last, after := kindOf(f.runeAt(j-1)), kindOf(f.runeAt(j))
-	if last == kindMark {
-		last = f.letterBefore(j)
-	}
-	switch last {
-	case kindFree:
-		return true
-	case kindDigit:
-		return after != kindDigit
-	}
-	return after != last && after != kindMark
+	return !f.glued(j) && !(isJoint(f.runeAt(j)) && f.same(j-1, j+1))
 }
+
+// splits says whether the place before rune j lies in a token, behind a sign that joins it.
+func (f *folded) splits(j int) bool { return isJoint(f.runeAt(j-1)) && f.same(j-2, j) }

@@ -12,16 +12,18 @@ func show(v any) string { return fmt.Sprint(v) }
 func FuzzFind(f *testing.F) {
 	f.Add("refund", "A[0-9]{4}", "I want a REFUND for Ａ１００１ of 2024-01-31, yes")
 	f.Add("退款", "^(退|款)+$", "我的订单2024-001有质量问题，要退款。是的")
+	f.Add("gift", "^a@b$", "no gift: 1 000 at 2026-03-05 9:30Z or a@b.co, https://x.org/a. five, 两位 5月1日")
 	f.Add("é", "(?i)[^a]|b*", "e\u0301\xff\u3000ｶﾞ")
 	f.Fuzz(func(t *testing.T, word, pattern, text string) {
 		var hits [][]string
 		if m, err := Keyword(word); err == nil {
-			hits = append(hits, m.Find(text))
+			hits = append(hits, m.Find(text), m.Meant(text))
 		}
 		if m, err := Pattern(pattern); err == nil {
 			hits = append(hits, m.Find(text))
 		}
-		for _, list := range [][]Found{Integers(text), Numbers(text), Dates(text), Booleans(text, "zh")} {
+		for _, list := range [][]Found{Integers(text), Numbers(text), Dates(text), Booleans(text, "zh"),
+			BooleansOf(text, "zh", word), NumberWords(text), Formats(text, "email"), Formats(text, "uri"), Formats(text, "date-time")} {
 			for _, hit := range list {
 				if !strings.Contains(text, hit.Text) || hit.Text == "" {
 					t.Fatalf("%q is not in %q", hit.Text, text)

@@ -31,29 +31,63 @@ var (
 // Keyword makes a matcher for a word or phrase. Between its words any white space will do.
 func Keyword(word string) (*Word, error) {
 	fields := strings.FieldsFunc(string(fold(word, foldCase).runes), unicode.IsSpace)
-	if len(fields) == 0 {
+	switch {
+	case len(fields) == 0:
 		return nil, errors.New("the keyword is empty; write a word or phrase that a human would use")
+	case !strings.ContainsFunc(word, isWordSign):
+		return nil, fmt.Errorf("the keyword %s has no letter or digit; write a word or phrase that a human would use", word)
 	}
 	return &Word{source: word, runes: []rune(strings.Join(fields, " "))}, nil
+}
+
+// isWordSign says whether a rune can carry a keyword by itself: letters and digits, and pictures such as emoji.
+func isWordSign(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.So, r)
 }
 
 // Source is the keyword as written.
 func (w *Word) Source() string { return w.source }
 
+// Folded is the keyword as it is compared: equal keywords have equal ones.
+func (w *Word) Folded() string { return string(w.runes) }
+
 // Find gives the hits as written in text, left to right; hits do not overlap.
 func (w *Word) Find(text string) []string {
 	f := fold(text, foldCase)
 	var hits []string
+	for _, at := range w.spans(&f) {
+		hits = append(hits, f.cut(at[0], at[1]))
+	}
+	return hits
+}
+
+// Meant gives the hits that the text does not deny directly before: refund is found but not meant in "no refund" and "I do
+// not want a refund", 质量问题 neither in 不是质量问题. What denies is a closed list of words (see denied), for English and
+// Chinese in any text; a denial that comes behind the hit, or further before it, is not seen.
+func (w *Word) Meant(text string) []string {
+	f := fold(text, foldCase)
+	var hits []string
+	for _, at := range w.spans(&f) {
+		if !denied(&f, at[0]) {
+			hits = append(hits, f.cut(at[0], at[1]))
+		}
+	}
+	return hits
+}
+
+// spans gives where the word stands, from rune to rune.
+func (w *Word) spans(f *folded) [][2]int {
+	var spans [][2]int
 	for i := 0; i < len(f.runes); {
-		j := w.matchAt(&f, i)
+		j := w.matchAt(f, i)
 		if j < 0 || !f.stands(i, j) {
 			i++
 			continue
 		}
-		hits = append(hits, f.cut(i, j))
+		spans = append(spans, [2]int{i, j})
 		i = j
 	}
-	return hits
+	return spans
 }
 
 // matchAt gives the end of the word when it stands at rune i, else -1.
@@ -213,16 +247,16 @@ func (p *Regexp) Find(text string) []string {
 	return hits
 }
 
-// end gives the end of the longest hit from rune i to at most j that touches nothing of its kind, -1 if there is none.
+// end gives the end of the longest hit from rune i to at most j that cuts no token, -1 if there is none.
 func (p *Regexp) end(f *folded, flat string, offsets []int, i, j int) int {
-	if !f.opens(i) {
+	if j <= i || !f.opens(i) {
 		return -1
 	}
-	for tries := 0; j > i && tries < maxShorter; tries++ {
-		if f.closes(j) {
-			return j
-		}
-		for j--; j > i && !f.closes(j); j-- {
+	if f.closes(j) {
+		return j
+	}
+	for tries := 0; tries < maxShorter; tries++ {
+		for j--; j > i && (!f.closes(j) || f.splits(j)); j-- {
 		}
 		if j <= i {
 			return -1
@@ -231,7 +265,9 @@ func (p *Regexp) end(f *folded, flat string, offsets []int, i, j int) int {
 		if at == nil || at[0] != 0 {
 			return -1
 		}
-		j = indexOf(offsets, offsets[i]+at[1])
+		if j = indexOf(offsets, offsets[i]+at[1]); j > i && f.closes(j) && !f.splits(j) {
+			return j
+		}
 	}
 	return -1
 }

@@ -22,7 +22,7 @@ type givenValue struct {
 
 // applies finds keywords that say nothing about the types that are allowed, such as minLength of an integer.
 func (l *linter) applies(name string, k keyword, object machine.Values, path []string) {
-	types := typesOf(object)
+	types := Types(object)
 	if k.types == nil || len(types) == 0 {
 		return
 	}

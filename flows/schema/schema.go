@@ -100,7 +100,34 @@ func (s *Schema) JSON() []byte { return s.canon }
 // infoOf reads the top of a schema, through a $ref that stands there.
 func infoOf(doc machine.Value, data []byte) machine.SchemaInfo {
 	object, pointer := follow(doc)
-	info := machine.SchemaInfo{Types: typesOf(object)}
+	info := infoAt(object)
+	if properties, ok := object["properties"].(machine.Values); ok {
+		info.Properties = inOrder(properties, data, append(pointer, "properties"))
+	}
+	if items, ok := itemsOf(doc, object); ok {
+		inner := infoAt(items)
+		info.Items = &inner
+	}
+	return info
+}
+
+// itemsOf gives the one schema of a list's items, through the $ref that it may be.
+func itemsOf(doc machine.Value, object machine.Values) (machine.Values, bool) {
+	items, ok := object["items"].(machine.Values)
+	for range maxDepth {
+		ref, isRef := items["$ref"].(string)
+		if !isRef {
+			return items, ok
+		}
+		next, _, _ := lookup(doc, ref)
+		items, ok = next.(machine.Values)
+	}
+	return nil, false
+}
+
+// infoAt reads what stands in a schema itself.
+func infoAt(object machine.Values) machine.SchemaInfo {
+	info := machine.SchemaInfo{Types: Types(object)}
 	switch values, constant := object["enum"].([]machine.Value); {
 	case constant:
 		info.Enum = values
@@ -112,9 +139,6 @@ func infoOf(doc machine.Value, data []byte) machine.SchemaInfo {
 	info.Pattern, _ = object["pattern"].(string)
 	info.Format, _ = object["format"].(string)
 	info.Description, _ = object["description"].(string)
-	if properties, ok := object["properties"].(machine.Values); ok {
-		info.Properties = inOrder(properties, data, append(pointer, "properties"))
-	}
 	required, _ := object["required"].([]machine.Value)
 	for _, name := range required {
 		if name, ok := name.(string); ok {
@@ -124,8 +148,8 @@ func infoOf(doc machine.Value, data []byte) machine.SchemaInfo {
 	return info
 }
 
-// typesOf gives the JSON types that a schema's top allows, sorted; nil is any. Without `type` those of its enum count.
-func typesOf(object machine.Values) []string {
+// Types gives the JSON types that a schema's top allows, sorted; nil is any. Without `type` those of its enum count.
+func Types(object machine.Values) []string {
 	var types []string
 	switch t := object["type"].(type) {
 	case string:

@@ -177,6 +177,11 @@ func TestInfo(t *testing.T) {
 			machine.SchemaInfo{Types: []string{"object"}, Properties: []string{"z", "a", "m"}, Required: []string{"m"}}},
 		{`{"$ref":"#/$defs/t","$defs":{"t":{"type":"object","properties":{"z":{},"a":{}}}}}`,
 			machine.SchemaInfo{Types: []string{"object"}, Properties: []string{"z", "a"}}},
+		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, machine.SchemaInfo{Types: []string{"array"},
+			Items: &machine.SchemaInfo{Types: []string{"string"}, Enum: []machine.Value{"a"}}}},
+		{`{"type":"array","items":{"$ref":"#/$defs/t"},"$defs":{"t":{"type":"integer"}}}`, machine.SchemaInfo{Types: []string{"array"},
+			Items: &machine.SchemaInfo{Types: []string{"integer"}}}},
+		{`{"type":"array","items":true}`, machine.SchemaInfo{Types: []string{"array"}}},
 	}
 	for _, test := range tests {
 		if got := compiled(t, test.schema).Info(); !reflect.DeepEqual(got, test.want) {

@@ -61,6 +61,7 @@ func (k *Kind) functions(dir folder) map[string]tool.Function {
 func (k *Kind) Spec() machine.ToolKind {
 	return machine.ToolKind{
 		Doc:    "a tool that comes with flowctl, or a Go function of the program",
+		More:   k.reference(),
 		Config: func() machine.ToolConfig { return &Config{kind: k} },
 	}
 }

@@ -78,6 +78,26 @@ func TestResultsFitTheirSchema(t *testing.T) {
 	}
 }
 
+// TestReference: the table of the reference is made from what the functions say, those of the program too.
+func TestReference(t *testing.T) {
+	type in struct {
+		ID    string `json:"id"`
+		Limit int64  `json:"limit,omitempty"`
+	}
+	more := New(tool.Func("orders", "List orders.", machine.EffectRead,
+		func(context.Context, tool.Call, in) ([]string, error) { return nil, nil })).Spec().More
+	for _, row := range []string{
+		"| `calculator` | `expression`: text | number | Work out an arithmetic expression exactly. (read) |\n",
+		"| `list_dir` | `path?`: text | a list of `{dir, name, size}` | ",
+		"| `orders` | `id`: text, `limit?`: integer | a list of text | List orders. (read) |\n",
+		"| `write_file` | `content`: text, `path`: text | `{bytes}` | ",
+	} {
+		if !strings.Contains(more, row) {
+			t.Errorf("the reference lacks %q:\n%s", row, more)
+		}
+	}
+}
+
 func TestUsesProblems(t *testing.T) {
 	kind := New(greet())
 	tests := []struct {
