@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func (st *Step) CheckCall(state string, call Call) (machine.Values, *tool.Result
 	if err != nil {
 		return nil, refusedResult("%v", err)
 	}
+	call.Args = st.s.clean(call.Args)
 	p, refusal := prepare(set, call)
 	return p.Values, refusal
 }
@@ -77,6 +79,8 @@ func prepare(set *tool.Set, call Call) (tool.Prepared, *tool.Result) {
 		return set.PrepareValues(call.Tool, args)
 	case nil:
 		return set.PrepareValues(call.Tool, nil)
+	case error:
+		return tool.Prepared{}, refusedResult("the arguments of %s cannot be stored: %v", call.Tool, args)
 	}
 	return tool.Prepared{}, refusedResult("the arguments of %s must be an object, not %s", call.Tool,
 		machine.FormatValue(call.Args))
@@ -128,11 +132,16 @@ func (st *Step) newBatch(key string, calls []Call) *batch {
 	return b
 }
 
-// clean takes secrets out of arguments, as storing them will: what is checked, approved, recorded and run is one value.
+// clean makes arguments what storing them would make of them: Go's own types become values, and secrets are taken out. So
+// what is checked, approved, recorded and run is one value, which replay finds again.
 func (s *session) clean(args any) any {
 	switch x := args.(type) {
 	case machine.Values:
-		if clean, ok := s.eng.cfg.Secrets.Value(x).(machine.Values); ok {
+		v, err := machine.Normalize(x)
+		if err != nil {
+			return err // which prepare refuses
+		}
+		if clean, ok := s.eng.cfg.Secrets.Value(v).(machine.Values); ok {
 			return clean
 		}
 	case json.RawMessage:
@@ -247,6 +256,20 @@ func (b *batch) complete() bool {
 	return true
 }
 
+// outlivesTime says whether a human has to be asked about a write although the step's time may be up: the step would
+// otherwise end without anybody knowing of it, and whoever comes back to the state would do it again.
+func (b *batch) outlivesTime() bool {
+	if cause := context.Cause(b.st.ctx); cause != nil && !errors.Is(cause, errTimeUp) {
+		return false
+	}
+	for _, c := range b.open() {
+		if c.open && c.doubtful(nil) && c.prepared.Tool.Spec.InDoubt == machine.InDoubtAsk {
+			return true
+		}
+	}
+	return false
+}
+
 // work brings the batch on: it settles what needs no run, runs the reads that nothing waits for, asks what has to be
 // asked before the first write, and runs the rest.
 func (b *batch) work() error {
@@ -254,8 +277,10 @@ func (b *batch) work() error {
 	if h := st.goLive(); h != nil {
 		return st.kill(h)
 	}
-	if err := st.check(); err != nil {
-		return err
+	if !b.outlivesTime() {
+		if err := st.check(); err != nil {
+			return err
+		}
 	}
 	if err := b.settle(); err != nil {
 		return err
@@ -265,8 +290,10 @@ func (b *batch) work() error {
 		return err
 	}
 	if len(questions) > 0 || waiting {
-		if err := b.run(b.readable(questions)); err != nil {
-			return err
+		if st.ctx.Err() == nil {
+			if err := b.run(b.readable(questions)); err != nil {
+				return err
+			}
 		}
 		return st.suspend(questions...)
 	}
@@ -454,10 +481,12 @@ func (b *batch) run(chosen []*batchCall) error {
 	if errors.Is(err, errDoubt) {
 		return nil
 	}
-	if b.st.halt != nil {
+	switch {
+	case b.st.halt != nil:
 		return b.st.halt
-	}
-	if err != nil || b.st.ctx.Err() != nil {
+	case b.complete(), b.outlivesTime():
+		return nil // what is known is handed out, whatever has happened meanwhile; what is not is asked about
+	case err != nil || b.st.ctx.Err() != nil:
 		if dead := b.st.check(); dead != nil {
 			return dead
 		}

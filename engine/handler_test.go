@@ -13,6 +13,7 @@ import (
 	"flowctl/engine"
 	"flowctl/engine/history"
 	"flowctl/engine/secret"
+	"flowctl/engine/tool"
 	"flowctl/flows/machine"
 	"flowctl/store"
 )
@@ -169,4 +170,36 @@ func TestLogOfAPanicHoldsNoSecret(t *testing.T) {
 	if !strings.Contains(log.String(), "[secret:KEY]") || strings.Contains(log.String(), "sk-test") {
 		t.Errorf("log: %s", log.String())
 	}
+}
+
+// What a Go handler gives as arguments is one value, live and on re-entry.
+func TestArgumentsOfGoTypesAreFoundAgain(t *testing.T) {
+	type pair struct {
+		N int `json:"n"`
+	}
+	f := newFlow().tool("look", machine.EffectRead, func(spec *machine.ToolSpec) {
+		spec.Parameters = mustSchema(`{"type":"object","additionalProperties":true}`)
+	}).
+		state("start", "next", "end").state("end")
+	r := newRig(t, f)
+	r.tools["look"] = func(_ context.Context, call tool.Call) (machine.Value, error) { return call.Args["n"], nil }
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		args := machine.Values{"n": 5, "list": []string{"a"}, "pair": pair{N: 7}}
+		results, err := step.Call(engine.Call{Tool: "look", Args: args}, engine.Call{Tool: "nowhere", Args: args},
+			engine.Call{Tool: "look", Args: machine.Values{"no": make(chan int)}})
+		if err != nil {
+			return "", err
+		}
+		if results[0].Value != int64(5) || results[1].Status != tool.Refused || results[2].Status != tool.Refused {
+			t.Errorf("results %+v", results)
+		}
+		_, err = step.Ask(engine.Question{Kind: history.KindAsk, Text: "?"})
+		return "next", err
+	})
+	e := r.engine("w")
+	wantStatus(t, r.run(e), store.Waiting)
+	if err := e.Answer(context.Background(), "run", engine.Reply{Ask: "1.1", Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, advance(t, e), store.Succeeded)
 }

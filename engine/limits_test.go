@@ -130,12 +130,12 @@ func TestTimeOfAStateIsAnOutcome(t *testing.T) {
 				return "", err
 			}
 			r.clock.advance(2 * time.Minute)
-			_ = step.Set("seen", "too late")
+			_ = step.Set("seen", "done")
 			return "next", nil // it did not notice
 		})
 		r.on("slow", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
-			if step.Has("seen") {
-				t.Error("what the step had not stored was stored after its time")
+			if !step.Has("seen") {
+				t.Error("what the step knew went with its time: a mark of finished work, and it would be done again")
 			}
 			if got := step.Last(); got.Outcome != machine.Timeout || got.Error.Kind != "timeout" {
 				t.Errorf("last is %+v", got)
@@ -159,9 +159,10 @@ func TestTimeOfAStateIsAnOutcome(t *testing.T) {
 	}
 }
 
-// A write that a state's time cuts short is recorded as unknown when the run moves on.
-func TestTimeOfAStateCutsACall(t *testing.T) {
-	f := newFlow().tool("write", machine.EffectWrite, nil).state("start", "next", "end").state("slow", "done", "end").state("end")
+// cutByTime is a run whose state is entered again by timeout, and whose write takes longer than the state's time.
+func cutByTime(t *testing.T, policy machine.InDoubt) (*rig, *engine.Engine) {
+	f := newFlow().tool("write", machine.EffectWrite, func(spec *machine.ToolSpec) { spec.InDoubt = policy }).
+		state("start", "next", "end", "fail", "end").state("slow", "done", "end").state("end")
 	f.at("start").Limits.Time = machine.Duration(20 * time.Millisecond)
 	f.at("start").Transitions[machine.Timeout] = []machine.Branch{{To: "slow"}}
 	r := newRig(t, f)
@@ -175,13 +176,66 @@ func TestTimeOfAStateCutsACall(t *testing.T) {
 		return "next", err
 	})
 	r.on("slow", outcome("done"))
-	e := r.engine("w")
+	return r, r.engine("w")
+}
+
+// A write that a state's time cuts short is asked about before the run moves on: who comes back would do it again.
+func TestTimeOfAStateLeavesNoWriteBehindInDoubt(t *testing.T) {
+	r, e := cutByTime(t, machine.InDoubtAsk)
+	snap := r.run(e)
+	wantStatus(t, snap, store.Waiting)
+	if len(snap.Pending) != 1 || snap.Pending[0].Kind != history.KindInDoubt {
+		t.Fatalf("pending %+v", snap.Pending)
+	}
+	if err := e.Answer(context.Background(), "run", engine.Reply{Ask: snap.Pending[0].ID, Verdict: history.Done}); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, advance(t, e), store.Succeeded)
+	want := "run_started start tool_started asked run_waiting doubt_resolved tool_finished transition slow transition end run_finished"
+	if got := trace(t, e, "run"); got != want {
+		t.Errorf("history %s, want %s", got, want)
+	}
+	if got := all[*history.Transition](t, e)[0].Outcome; got != machine.Timeout {
+		t.Errorf("the state ended with %s, want timeout", got)
+	}
+}
+
+// Where the flow wants nobody asked, the write is recorded as unknown when the run moves on.
+func TestTimeOfAStateCutsACall(t *testing.T) {
+	r, e := cutByTime(t, machine.InDoubtFail)
 	wantStatus(t, r.run(e), store.Succeeded)
 	if got := trace(t, e, "run"); got != "run_started start tool_started tool_finished transition slow transition end run_finished" {
 		t.Errorf("history %s", got)
 	}
 	if got := all[*history.ToolFinished](t, e)[0].Result.Status; got != tool.Unknown {
 		t.Errorf("the write is recorded as %s", got)
+	}
+}
+
+// A call that ends just when the time is up is handed out with its result, so that its handler can mark it as done.
+func TestTimeOfAStateKeepsWhatWasDone(t *testing.T) {
+	f := newFlow().tool("write", machine.EffectWrite, nil).state("start", "next", "end").state("end").variable("seen", `{"type":"string"}`)
+	f.at("start").Limits.Time = machine.Duration(time.Minute)
+	f.at("start").Transitions[machine.Timeout] = []machine.Branch{{To: "end"}}
+	r := newRig(t, f)
+	r.tools["write"] = func(context.Context, tool.Call) (machine.Value, error) {
+		r.clock.advance(2 * time.Minute)
+		return "written", nil
+	}
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		res, err := call(step, engine.Call{Tool: "write", Args: text("x"), Direct: true})
+		if err != nil {
+			return "", err
+		}
+		if err := step.Set("seen", string(res.Status)); err != nil {
+			return "", err
+		}
+		return "next", step.Say("never said")
+	})
+	snap := r.run(r.engine("w"))
+	wantStatus(t, snap, store.Succeeded)
+	if snap.Vars["seen"] != "ok" || snap.Last.Outcome != machine.Timeout {
+		t.Errorf("seen is %v and the outcome %s, want ok and timeout", snap.Vars["seen"], snap.Last.Outcome)
 	}
 }
 

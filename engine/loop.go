@@ -124,7 +124,7 @@ func (st *Step) next(outcome machine.Outcome, reason error) (machine.Move, *halt
 			reason = st.halt.problem
 		}
 		if outcome == machine.Timeout {
-			st.pending, st.overlay = st.s.openUnknown(), nil // what the step had not stored goes with its time
+			st.pending = append(st.pending, st.s.openUnknown()...) // what the step knows is kept, its done marks above all
 		}
 	}
 	if outcome == "" {

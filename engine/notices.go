@@ -37,6 +37,7 @@ func (e *Engine) Signal(ctx context.Context, run, name string, value machine.Val
 	if err != nil {
 		return usagef("give JSON", "the value of signal %s cannot be stored: %v", name, err)
 	}
+	data = e.cfg.Secrets.JSON(data)
 	token := e.cfg.NewID()
 	note, err := json.Marshal(signalNotice{Name: name, Value: data, Token: token})
 	if err != nil {
@@ -185,6 +186,9 @@ type ResumeRequest struct {
 // Resume prepares a run for Advance as the request says. Without anything asked for it does nothing. ErrIncompatible says
 // what does not fit of another definition; *RedoError lists the writes that would run again. Nothing is recorded then.
 func (e *Engine) Resume(ctx context.Context, run string, req ResumeRequest) error {
+	if err := e.noSecrets(req.Flow, req.Dir, ""); err != nil {
+		return err
+	}
 	limits := machine.SortedNames(req.Raise)
 	for _, limit := range limits {
 		if err := raisable(limit, req.Raise[limit]); err != nil {

@@ -31,7 +31,7 @@ var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // store that fails is ErrStore.
 func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists bool, err error) {
 	m := req.Machine
-	if err := e.noSecrets(req); err != nil {
+	if err := e.noSecrets(m, "", req.ID); err != nil {
 		return "", false, err
 	}
 	inputs, err := checkInputs(m, req.Inputs)
@@ -56,10 +56,14 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 	return id, exists, err
 }
 
-// noSecrets refuses what is stored as it stands, and would therefore show the value of a secret.
-func (e *Engine) noSecrets(req StartRequest) error {
+// noSecrets refuses what is stored as it stands, and would therefore show the value of a secret. m may be nil.
+func (e *Engine) noSecrets(m *machine.Machine, dir, id string) error {
+	source := ""
+	if m != nil {
+		source, dir = string(m.Source), m.Dir+"\n"+dir
+	}
 	for _, place := range []struct{ what, text string }{
-		{"the flow file", string(req.Machine.Source)}, {"the path of the flow's folder", req.Machine.Dir}, {"the run's id", req.ID},
+		{"the flow file", source}, {"the path of the flow's folder", dir}, {"the run's id", id},
 	} {
 		if e.cfg.Secrets.Text(place.text) != place.text {
 			return usagef("secrets come from the environment only; take it out and change it, since it was written down",

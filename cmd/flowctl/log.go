@@ -17,13 +17,18 @@ import (
 
 // runLog writes JSON lines: the three logs of runs, and what the engine says of its own work. A nil runLog writes nothing.
 type runLog struct {
-	file *os.File // nil: the log goes to stderr
-	out  zerolog.Logger
+	file  *os.File // nil: the log goes to stderr
+	clean *redacted
+	out   zerolog.Logger
 }
 
 // openLog opens the log once, where one is wanted. Secrets are taken out of it once more, whatever stands in an event.
 func (a *app) openLog(secrets *secret.Redactor) error {
-	if a.log != nil || a.flags.Log == "" && !a.flags.Verbose {
+	if a.log != nil {
+		a.log.clean.secrets = secrets // of the run that comes next
+		return nil
+	}
+	if a.flags.Log == "" && !a.flags.Verbose {
 		return nil
 	}
 	l := &runLog{}
@@ -38,7 +43,8 @@ func (a *app) openLog(secrets *secret.Redactor) error {
 		}
 		l.file, w = file, file
 	}
-	l.out = zerolog.New(redacted{w: w, secrets: secrets})
+	l.clean = &redacted{w: w, secrets: secrets}
+	l.out = zerolog.New(l.clean)
 	a.log = l
 	return nil
 }
@@ -87,7 +93,7 @@ type redacted struct {
 	secrets *secret.Redactor
 }
 
-func (r redacted) Write(line []byte) (int, error) {
+func (r *redacted) Write(line []byte) (int, error) {
 	clean := r.secrets.JSON(line)
 	if n := len(clean); n == 0 || clean[n-1] != '\n' {
 		clean = append(clean, '\n')

@@ -77,6 +77,12 @@ func (a *app) resume(ctx context.Context, id string, f resumeFlags) error {
 		return err
 	}
 	defer p.close()
+	if f.flow == "" && req.Dir != "" { // what lies beside the flow now counts, its .env among it
+		row.Dir = req.Dir
+		if err := p.startFor(ctx, row); err != nil {
+			return err
+		}
+	}
 	if f.flow != "" {
 		if req.Flow, err = a.readFlow(f.flow, p.cat); err != nil {
 			return err

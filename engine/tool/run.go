@@ -108,10 +108,10 @@ type returned struct {
 // invoke runs a tool and always sends exactly one answer, also when the tool panics or ends its goroutine. All that the
 // tool's own types do (Error, MarshalJSON) happens here, where a panic is recovered.
 func invoke(ctx context.Context, t Tool, call Call, done chan<- returned) {
-	got := returned{result: failure(fmt.Errorf("%s ended without an answer", t.Spec.Name)), certain: true}
+	got := returned{result: brokeDown(t, "ended without an answer"), certain: true}
 	defer func() {
 		if p := recover(); p != nil {
-			got.result = failure(fmt.Errorf("%s broke down: %v", t.Spec.Name, p))
+			got.result = brokeDown(t, fmt.Sprintf("broke down: %v", p))
 			got.stack = string(debug.Stack())
 		}
 		done <- got
@@ -123,10 +123,20 @@ func invoke(ctx context.Context, t Tool, call Call, done chan<- returned) {
 	}
 	value, err := output(given)
 	if err != nil {
-		got.result = failure(fmt.Errorf("what %s gave cannot be stored: %w", t.Spec.Name, err))
+		got.result = brokeDown(t, fmt.Sprintf("gave what cannot be stored: %v", err))
 		return
 	}
 	got.result = Result{Status: OK, Value: value}
+}
+
+// brokeDown is the result of a tool that did not come to an answer by its own fault. A read has failed; what else it may
+// have done to the world nobody knows.
+func brokeDown(t Tool, how string) Result {
+	r := failure(fmt.Errorf("%s %s", t.Spec.Name, how))
+	if t.Spec.Effect != machine.EffectRead {
+		r.Status, r.Problem.Kind = Unknown, string(Unknown)
+	}
+	return r
 }
 
 // untilStopped waits for the tool until its time is up or it has to stop because ctx has ended. The bool is false when it

@@ -68,12 +68,12 @@ func TestRunGivesWhatTheToolSays(t *testing.T) {
 		{"error that is not UTF-8", give(nil, errors.New("a\xff")), problem(Failed, "failed", "a\uFFFD")},
 		{"value in spite of an error", give(nil, &Error{Status: Failed, Kind: "exit", Value: map[string]any{"code": 2}, Err: errors.New("exit 2")}),
 			Result{Status: Failed, Value: machine.Values{"code": int64(2)}, Problem: machine.Problem{Kind: "exit", Message: "exit 2"}}},
-		{"nil *Error", give(nil, nilError), problem(Failed, "failed", "do_write broke down: runtime error: invalid memory address or nil pointer dereference")},
-		{"panic", func(context.Context, Call) (machine.Value, error) { panic("oh no") }, problem(Failed, "failed", "do_write broke down: oh no")},
+		{"nil *Error", give(nil, nilError), problem(Unknown, "unknown", "do_write broke down: runtime error: invalid memory address or nil pointer dereference")},
+		{"panic", func(context.Context, Call) (machine.Value, error) { panic("oh no") }, problem(Unknown, "unknown", "do_write broke down: oh no")},
 		{"runtime panic", func(context.Context, Call) (machine.Value, error) { return []int{}[len(t.Name())-len(t.Name())], nil },
-			problem(Failed, "failed", "do_write broke down: runtime error: index out of range [0] with length 0")},
+			problem(Unknown, "unknown", "do_write broke down: runtime error: index out of range [0] with length 0")},
 		{"goroutine ended", func(context.Context, Call) (machine.Value, error) { runtime.Goexit(); return nil, nil },
-			problem(Failed, "failed", "do_write ended without an answer")},
+			problem(Unknown, "unknown", "do_write ended without an answer")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -132,6 +132,24 @@ func TestRunMeasuresWithTheGivenClock(t *testing.T) {
 	r := Runner{Now: func() time.Time { now = now.Add(7 * time.Millisecond); return now }}
 	if out := r.Run(t.Context(), prepared(machine.EffectRead, 0, give(nil, nil)), Call{}); out.Duration != 7*time.Millisecond {
 		t.Errorf("got %s", out.Duration)
+	}
+}
+
+// What a tool that breaks down may have done nobody knows, unless it only reads.
+func TestRunOfAToolThatBreaksDown(t *testing.T) {
+	for name, run := range map[string]runFunc{
+		"panics":                func(context.Context, Call) (machine.Value, error) { panic("oh no") },
+		"gives what is no JSON": give(make(chan int), nil),
+	} {
+		for _, effect := range effects {
+			want := Unknown
+			if effect == machine.EffectRead {
+				want = Failed
+			}
+			if out := (Runner{}).Run(t.Context(), prepared(effect, 0, run), Call{}); out.Result.Status != want {
+				t.Errorf("a %s that %s is %s, want %s", effect, name, out.Result.Status, want)
+			}
+		}
 	}
 }
 

@@ -187,9 +187,9 @@ func (w *writer) transact(group []*request) bool {
 			return false // certainly not written, and what is smaller may fit
 		}
 		for _, r := range group {
-			if r.ok() {
-				r.err = err // nobody knows whether it was written
-			}
+			// Nobody knows whether it was written. What was found out on the way, such as a conflict with a neighbour,
+			// is as uncertain.
+			r.err = err
 		}
 		return true
 	}
