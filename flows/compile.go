@@ -1,8 +1,6 @@
 package flows
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -43,16 +41,6 @@ func CompileStored(source []byte, dir string, cat Catalog) (*machine.Machine, er
 		return nil, &Error{Findings: found}
 	}
 	return m, nil
-}
-
-// CheckFile is Check for a file; paths in the flow start from its folder. The error is of reading the file.
-func CheckFile(path string, cat Catalog) (*machine.Machine, []Finding, error) {
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the flow cannot be read: %w", err)
-	}
-	m, found := Check(source, Place{File: path, Dir: filepath.Dir(path)}, cat)
-	return m, found, nil
 }
 
 // maxSource bounds a flow file, in bytes.

@@ -9,17 +9,14 @@ import (
 type Job struct {
 	Prepared Prepared
 	Call     Call
-	Refused  *Result // what Prepare refused: the job is answered with it and nothing runs
 }
 
 // Hooks stand around the calls of a batch. Either may be nil. They are called from the goroutine that runs the job, so
 // those of parallel reads may come at once.
 type Hooks struct {
-	// Before is called before a call starts. Its error keeps the call from starting. It is not called for a job that was
-	// refused.
+	// Before is called before a call starts. Its error keeps the call from starting.
 	Before func(i int, p Prepared) error
-	// After is called with how the call went, and with the refusal of a job that was refused. It is not called for a job
-	// that never came to its turn.
+	// After is called with how the call went. It is not called for a job that never came to its turn.
 	After func(i int, out Outcome) error
 }
 
@@ -35,9 +32,6 @@ func (r Runner) Batch(ctx context.Context, jobs []Job, hooks Hooks) ([]Outcome, 
 	b := batch{runner: r, jobs: jobs, hooks: hooks, outcomes: make([]Outcome, len(jobs)), errs: make([]error, len(jobs))}
 	for i, job := range jobs {
 		b.outcomes[i] = notRun(job.Prepared)
-		if job.Refused != nil {
-			b.outcomes[i] = Outcome{Result: *job.Refused}
-		}
 	}
 	for _, group := range plan(jobs) {
 		if err := b.group(ctx, group); err != nil {
@@ -52,7 +46,7 @@ func plan(jobs []Job) [][]int {
 	var groups [][]int
 	together := false // the last group takes more
 	for i, job := range jobs {
-		alone := job.Refused == nil && !job.Prepared.Read()
+		alone := !job.Prepared.Read()
 		if alone || !together {
 			groups = append(groups, nil)
 		}
@@ -108,15 +102,13 @@ func (b *batch) one(ctx context.Context, i int) {
 		return
 	}
 	job := b.jobs[i]
-	if job.Refused == nil {
-		if b.hooks.Before != nil {
-			if err := b.hooks.Before(i, job.Prepared); err != nil {
-				b.stop(i, err)
-				return
-			}
+	if b.hooks.Before != nil {
+		if err := b.hooks.Before(i, job.Prepared); err != nil {
+			b.stop(i, err)
+			return
 		}
-		b.outcomes[i] = b.runner.Run(ctx, job.Prepared, job.Call)
 	}
+	b.outcomes[i] = b.runner.Run(ctx, job.Prepared, job.Call)
 	if b.hooks.After != nil {
 		if err := b.hooks.After(i, b.outcomes[i]); err != nil {
 			b.stop(i, err)

@@ -28,7 +28,7 @@ const (
 
 func TestPlan(t *testing.T) {
 	tests := []struct {
-		effects []machine.Effect // "" for a refused job
+		effects []machine.Effect
 		want    [][]int
 	}{
 		{nil, nil},
@@ -36,16 +36,11 @@ func TestPlan(t *testing.T) {
 		{[]machine.Effect{read, read, read}, [][]int{{0, 1, 2}}},
 		{[]machine.Effect{write, write}, [][]int{{0}, {1}}},
 		{[]machine.Effect{read, write, read, read, idempotent, read}, [][]int{{0}, {1}, {2, 3}, {4}, {5}}},
-		{[]machine.Effect{read, "", read, write, ""}, [][]int{{0, 1, 2}, {3}, {4}}},
 	}
 	for _, test := range tests {
 		var jobs []Job
 		for _, effect := range test.effects {
-			job := Job{Prepared: prepared(effect, 0, nil)}
-			if effect == "" {
-				job.Refused = refuse("no")
-			}
-			jobs = append(jobs, job)
+			jobs = append(jobs, Job{Prepared: prepared(effect, 0, nil)})
 		}
 		if got := plan(jobs); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%q: got %v, want %v", test.effects, got, test.want)
@@ -120,7 +115,7 @@ func TestBatchAnswersEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := Job{Prepared: prepared(read, 0, func(context.Context, Call) (machine.Value, error) { panic("boom") })}
 		jobs := []Job{
-			job(read, time.Second, "a", nil), {Refused: refuse("there is no such tool here")}, panics, job(read, 0, nil, errors.New("no")),
+			job(read, time.Second, "a", nil), panics, job(read, 0, nil, errors.New("no")),
 			job(read, time.Hour, nil, nil), job(write, 0, "x", nil), job(read, 0, "b", nil),
 		}
 		var j journal
@@ -132,11 +127,8 @@ func TestBatchAnswersEveryCall(t *testing.T) {
 		for _, out := range outcomes {
 			got = append(got, out.Result.Status)
 		}
-		if want := []Status{OK, Refused, Failed, Failed, Failed, OK, OK}; !reflect.DeepEqual(got, want) {
+		if want := []Status{OK, Failed, Failed, Failed, OK, OK}; !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v, want %v", got, want)
-		}
-		if outcomes[1].Ran || slices.Contains(j.lines, "before 1") || !slices.Contains(j.lines, "after 1 refused") {
-			t.Errorf("the refused call was treated as one that ran: %+v %q", outcomes[1], j.lines)
 		}
 	})
 }
