@@ -190,7 +190,7 @@ func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, erro
 		a.Value = flag
 	default:
 		text, _ := r.words()
-		yes, ok := yesNo(text, s.m.Language)
+		yes, ok := match.YesNo(text, s.m.Language)
 		if !ok {
 			if name := s.interrupt(text); name != "" && q.Kind == history.KindConfirm {
 				return &history.Answered{Value: false, Text: text, Interrupt: name}, nil
@@ -218,21 +218,6 @@ func (r Reply) said() machine.Value {
 		return r.Value
 	}
 	return r.Text
-}
-
-// yesNo reads a text that says yes or no, and not both. A yes with a reservation is none: nobody knows what is agreed to.
-func yesNo(text, language string) (yes, ok bool) {
-	for _, found := range match.Booleans(text, language) {
-		said := found.Value == true
-		if ok && said != yes {
-			return false, false
-		}
-		yes, ok = said, true
-	}
-	if yes && match.Reserved(text) {
-		return false, false
-	}
-	return yes, ok
 }
 
 // interrupt gives the name of the flow's first interrupt that a free answer hits.

@@ -60,7 +60,7 @@ func replies() []replying {
 		{"no with a reason", confirm, engine.Reply{Yes: &no, Text: "too dear"}, engine.Answer{Value: false, Text: "too dear"}, ""},
 		{"no", confirm, engine.Reply{Yes: &no}, engine.Answer{Value: false, Text: "no"}, ""},
 		{"yes in words", confirm, engine.Reply{Text: "Yes, please."}, engine.Answer{Value: true, Text: "Yes, please."}, ""},
-		{"yes with more", confirm, engine.Reply{Text: "Yes, do it for A1001"}, engine.Answer{Value: true, Text: "Yes, do it for A1001"}, ""},
+		{"yes with more", confirm, engine.Reply{Text: "Yes, do it for A1001"}, engine.Answer{}, "neither yes nor no"},
 		{"yes with a reservation", confirm, engine.Reply{Text: "yes, but only 2"}, engine.Answer{}, "neither yes nor no"},
 		{"no with a reservation", confirm, engine.Reply{Text: "no, only 2"}, engine.Answer{Value: false, Text: "no, only 2"}, ""},
 		{"no in words", confirm, engine.Reply{Text: "no"}, engine.Answer{Value: false, Text: "no"}, ""},

@@ -32,21 +32,32 @@ func Booleans(text, lang string) []Found {
 	return out
 }
 
-// reserves are words that take back a part of a yes.
-var reserves = func() []*Word {
-	var words []*Word
-	for word := range strings.SplitSeq("but|except|only|however|instead|unless|if|但|不过|除了|除非|只是|只要|改成|改为|换成|如果|不過|改為|換成", "|") {
-		if w, err := Keyword(word); err == nil {
-			words = append(words, w)
-		}
-	}
-	return words
-}()
-
-// Reserved says whether a text that says yes may not mean all of it: "yes, but only 2", 好的，不过改成两位.
-func Reserved(text string) bool {
+// YesNo reads a whole answer to a yes-or-no question. It is yes only where nothing but yes and politeness is said: what
+// else stands beside a yes may take it back, change it or ask something ("yes, but only 2", "ok, wait", 好的，别退了), and
+// nobody knows then what is agreed to. A no stands whatever else is said, which is its reason, unless a yes is said too.
+// ok is false for everything else.
+func YesNo(text, lang string) (yes, ok bool) {
 	f := fold(text, foldCase)
-	return slices.ContainsFunc(reserves, func(w *Word) bool { return len(w.spans(&f)) > 0 })
+	saidYes, saidNo, more := false, false, false
+	for i := 0; i < len(f.runes); {
+		j := i
+		for j < len(f.runes) && !endsClause(&f, j) {
+			j++
+		}
+		y, n, known := judge(f.runes[i:j], lang)
+		if f.runeAt(j) == '?' {
+			y, n, known = false, false, false
+		}
+		saidYes, saidNo, more = saidYes || y, saidNo || n, more || !known
+		i = j + 1
+	}
+	switch {
+	case saidNo && !saidYes:
+		return false, true
+	case saidYes && !saidNo && !more:
+		return true, true
+	}
+	return false, false
 }
 
 // SaysNothing says whether a text holds nothing but politeness and the like: "thanks", 麻烦您.
@@ -208,13 +219,14 @@ func newVocabulary(lists ...wordList) vocabulary {
 var englishWords = newVocabulary(
 	wordList{saysYes, "yes|y|yeah|yep|yup|yea|aye|ok|okay|okey|k|sure|true|correct|right|exactly|agreed|agree|absolutely|definitely|" +
 		"certainly|confirm|confirmed|approve|approved|go ahead|of course|no problem|no worries|fine|sounds good|looks good|" +
-		"all right|alright|do it|do that|please do|good|perfect|great"},
+		"all right|alright|do it|do that|please do|good|perfect|great|" +
+		"go on|carry on|proceed|go ahead and"},
 	wordList{saysNo, "no|n|nope|nah|nay|false|wrong|incorrect|cancel|reject|rejected|decline|declined|stop|abort|no way|no thanks|" +
 		"no thank you|without|of course not|certainly not|definitely not|absolutely not"},
 	wordList{negates, "not|never|please do not|don't|dont|don’t|doesn't|doesn’t|isn't|isn’t"},
 	wordList{neither, "not sure|not yet|no idea|maybe|perhaps|don't know|dont know|do not know|not really sure|right now"},
 	wordList{filler, "please|thanks|thank you|thank|you|i|it|it's|that|that's|this|is|am|the|then|sir|madam|very|much|do|want|would|" +
-		"like|to|so|well|oh|ah|hm|hmm|all|with|me|for|really|just|quite|now|my|a|an|can|will|go"},
+		"like|to|so|well|oh|ah|hm|hmm|all|with|me|for|really|just|quite|now|my|a|an|can|will|go|be"},
 )
 
 var chineseWords = newVocabulary(
@@ -226,5 +238,5 @@ var chineseWords = newVocabulary(
 	wordList{neither, "不确定|不知道|不清楚|不好意思|是不是|对不对|好不好|行不行|可不可以|要不要|有没有|是否|可否|能否|不一定|吗|嗎|么|" +
 		"不確定|對不對|有沒有"},
 	wordList{filler, "的|了|吧|啊|呀|哦|喔|呢|嘛|哈|哈哈|啦|我|我们|你|您|请|谢谢|谢|多谢|麻烦|就|这样|这个|那|那就|都|也|很|非常|非常好|" +
-		"一切|全部|谢谢您|谢谢你|感谢|現在|现在|先|请您|請|謝謝|感謝"},
+		"一切|全部|谢谢您|谢谢你|感谢|尽快|快点|辛苦|辛苦了|執行|执行|办|办吧|办理|处理|現在|现在|先|请您|請|謝謝|感謝"},
 )

@@ -49,7 +49,7 @@ func candidates(text string, info machine.SchemaInfo, lang string) []machine.Val
 	case len(info.Enum) > 0:
 		return enumCandidates(text, info, lang)
 	case only == "boolean":
-		return agreed(Booleans(text, lang))
+		return asBoolean(text, lang)
 	case only == "integer":
 		return exactly(text, append(Integers(text), NumberWords(text)...))
 	case only == "number":
@@ -89,7 +89,14 @@ func enumCandidates(text string, info machine.SchemaInfo, lang string) []machine
 	if info.OnlyType() == "integer" || info.OnlyType() == "number" {
 		out = append(out, exactly(text, append(Numbers(text), NumberWords(text)...))...)
 	}
-	return append(out, agreed(Booleans(text, lang))...)
+	return append(out, asBoolean(text, lang)...)
+}
+
+func asBoolean(text, lang string) []machine.Value {
+	if yes, ok := YesNo(text, lang); ok {
+		return []machine.Value{yes}
+	}
+	return nil
 }
 
 // agreed gives the value of all hits, if it is one.

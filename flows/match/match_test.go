@@ -550,12 +550,43 @@ func TestBooleans(t *testing.T) {
 	}
 }
 
-func TestReserved(t *testing.T) {
-	for text, want := range map[string]bool{"yes, but only 2": true, "Yes, IF it is blue": true, "好的，不过改成两位": true, "可以，但要快": true,
-		"yes, please": false, "yes, the button": false, "好的，麻烦尽快": false, "": false} {
-		if got := Reserved(text); got != want {
-			t.Errorf("Reserved(%q) is %v", text, got)
-		}
+func TestYesNo(t *testing.T) {
+	const yes, no, neither = "yes", "no", "neither"
+	for text, want := range map[string]string{
+		"yes": yes, "Yes, please": yes, "ok, go ahead": yes, "sure, thank you very much!": yes, "no problem": yes, "yes. that's right": yes,
+		"that would be great": yes, "please go ahead and do it": yes, "y": yes, "OK": yes, "all good": yes, "fine, do it": yes,
+		"no": no, "No, the address is wrong": no, "nope, make it 4": no, "don't do it": no, "no thanks": no, "please do not": no,
+		"": neither, "maybe": neither, "is that ok?": neither, "yes and no": neither, "not sure": neither,
+		"yes, but only 2": neither, "Yes, IF it is blue": neither, "yes, 4 pieces": neither, "yes, the quantity is 4": neither,
+		"yes, for order A1002": neither, "yes please, and add one more": neither, "ok, don't refund": neither, "ok, wait": neither,
+		"yes, do not refund": neither, "all good, no refund needed": neither, "it's fine, don't bother": neither, "it's fine, leave it": neither,
+		"alright, forget it": neither, "that's ok, no need": neither, "ok, hold on": neither, "yes. no wait": neither,
+		"ok, I will think about it": neither, "fine, later": neither, "sure, after I check": neither, "yes, once I have the parcel": neither,
+		"right, the quantity is wrong": neither, "sure, what does it cost?": neither, "ok is the wrong word": neither,
+	} {
+		testYesNo(t, text, "en", want)
+	}
+	for text, want := range map[string]string{
+		"好的": yes, "好的，谢谢": yes, "好的，麻烦尽快": yes, "没问题": yes, "可以，请执行吧": yes, "是的。": yes, "对": yes, "ok": yes,
+		"不": no, "不用了": no, "不要，地址错了": no, "别": no, "否": no,
+		"好的，别退了": neither, "行，不要退": neither, "OK，不用退了": neither, "好的，等等": neither, "可以，再等等": neither,
+		"好的，我再想想": neither, "行，明天再说": neither, "好，只退2件": neither, "好的，多少钱？": neither, "对，数量是4": neither,
+		"是的，订单号是A1002": neither, "好的，不过改成两位": neither, "可以，但要快": neither, "好吗": neither, "是不是": neither,
+	} {
+		testYesNo(t, text, "zh", want)
+	}
+}
+
+func testYesNo(t *testing.T, text, lang, want string) {
+	t.Helper()
+	got := "neither"
+	if yes, ok := YesNo(text, lang); ok && yes {
+		got = "yes"
+	} else if ok {
+		got = "no"
+	}
+	if got != want {
+		t.Errorf("YesNo(%q, %s) is %s, want %s", text, lang, got, want)
 	}
 }
 
