@@ -91,13 +91,10 @@ type tour struct {
 
 func newTour(t *testing.T) *tour {
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+	if err := copyExamples(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.CopyFS(dir, os.DirFS("testdata/readme")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "examples/support/shop.db")); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	return &tour{t: t, dir: dir, bench: &bench{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}

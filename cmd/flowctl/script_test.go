@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			if err := os.CopyFS(filepath.Join(env.WorkDir, "examples"), os.DirFS("../../examples")); err != nil {
+			if err := copyExamples(env.WorkDir); err != nil {
 				return err
 			}
 			env.Values["bench"] = &bench{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -69,6 +69,25 @@ func TestScripts(t *testing.T) {
 			"orphan":   func(ts *testscript.TestScript, _ bool, args []string) { benchOf(ts).orphan(ts, args[0], args[1]) },
 		},
 	})
+}
+
+// copyExamples copies the examples into a folder as they are in a fresh clone: without the databases that trying them out
+// has made.
+func copyExamples(dir string) error {
+	to := filepath.Join(dir, "examples")
+	if err := os.CopyFS(to, os.DirFS("../../examples")); err != nil {
+		return err
+	}
+	made, err := filepath.Glob(filepath.Join(to, "*", "*.db*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range made {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bench is what one script injects into its calls of flowctl.
