@@ -203,3 +203,18 @@ func TestArgumentsOfGoTypesAreFoundAgain(t *testing.T) {
 	}
 	wantStatus(t, advance(t, e), store.Succeeded)
 }
+
+// A missing model goes by the state's line for error, where it has one.
+func TestNoModelGoesByTheLineForError(t *testing.T) {
+	f := newFlow().state("start", "next", "end").state("other", "next", "end").state("end")
+	f.at("start").Transitions[machine.Error] = []machine.Branch{{To: "other"}}
+	r := newRig(t, f)
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) { return "", step.NoModel() })
+	r.on("other", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		if last := step.Last(); last.Outcome != machine.Error || last.Error.Kind != "no_key" {
+			t.Errorf("last is %+v", last)
+		}
+		return "next", nil
+	})
+	wantStatus(t, r.run(r.engine("w")), store.Succeeded)
+}

@@ -163,6 +163,9 @@ func (st *Step) noMove(outcome machine.Outcome, problem machine.Problem, err err
 	resume := "go on with: flowctl resume " + st.s.id
 	switch outcome {
 	case machine.Error:
+		if problem.Kind == kindNoKey {
+			return st.noKey(problem)
+		}
 		return stopped(history.CodeOutage, "when it works again, "+resume, "state %s: %s", st.state.Name, problem.Message)
 	case machine.Timeout:
 		return stopped(history.CodeTimeout, "begin the state anew with: flowctl resume "+st.s.id+" --restart-state",
@@ -173,6 +176,15 @@ func (st *Step) noMove(outcome machine.Outcome, problem machine.Problem, err err
 	}
 	return stopped(history.CodeHandler, "the handler's Uses must declare each outcome that it returns",
 		"handler %s returned outcome %s, and state %s has no transition for it", st.state.Handler, outcome, st.state.Name)
+}
+
+// noKey is the halt for a state whose model cannot be called.
+func (st *Step) noKey(problem machine.Problem) *halt {
+	hint := "set it and go on with: flowctl resume " + st.s.id
+	if st.Model() == machine.ModelReady {
+		hint = "let rules decide here, or go on with a version that can"
+	}
+	return stopped(history.CodeNoKey, hint, "%s", problem.Message)
 }
 
 // leaving is what the transition under way carries besides the move itself.

@@ -301,19 +301,19 @@ func (st *Step) End(status store.Status, output machine.Value) error {
 	return st.kill(&halt{kind: haltEnded})
 }
 
-// NoModel stops the run because the state needs a model and has none that can be called.
+// NoModel ends the step because the state needs a model and has none that can be called: by the state's line for outcome
+// error, else the run stops (code no_key).
 func (st *Step) NoModel() error {
-	if st.halt != nil {
-		return st.halt
-	}
+	problem := machine.Problem{Kind: kindNoKey, Message: fmt.Sprintf("state %s needs a model, and no key for one is set (%s)",
+		st.state.Name, strings.Join(st.s.eng.cfg.KeyNames, " or "))}
 	if st.Model() == machine.ModelReady {
-		return st.kill(stopped(history.CodeNoKey, "let rules decide here, or go on with a version that can",
-			"state %s needs an answer of a model, and this version cannot call one", st.state.Name))
+		problem.Message = fmt.Sprintf("state %s needs an answer of a model, and this version cannot call one", st.state.Name)
 	}
-	return st.kill(stopped(history.CodeNoKey, "set it and go on with: flowctl resume "+st.snap.Run.ID,
-		"state %s needs a model, and no key for one is set (%s)", st.state.Name,
-		strings.Join(st.s.eng.cfg.KeyNames, " or ")))
+	return st.kill(&halt{kind: haltMoved, outcome: machine.Error, problem: problem})
 }
+
+// kindNoKey is the kind of last.error where a model's key is missing.
+const kindNoKey = "no_key"
 
 // begin starts an effect: it gives what is recorded of it, already applied, or nothing when the step is live.
 func (st *Step) begin() (past []history.Event, key string, err error) {

@@ -77,7 +77,7 @@ are the engine's own. They never fall under ` + "`else`" + ` and need no line:
 
 | outcome | when | without a line |
 |---|---|---|
-| ` + "`error`" + ` | a tool is out of order (retries are not made yet) | the run stops and can be resumed |
+| ` + "`error`" + ` | a tool is out of order (no retries are made yet), or a model's key is missing | the run stops and can be resumed |
 | ` + "`timeout`" + ` | the state's ` + "`limits.time`" + ` is used up | the run stops and can be resumed |
 | ` + "`limit`" + ` | the state was entered more than ` + "`limits.visits`" + ` times | the line of ` + "`fail`" + `, else the run stops |
 
