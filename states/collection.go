@@ -19,6 +19,7 @@ type collection struct {
 
 	changed bool     // some value is another than at the entry
 	kept    bool     // the human said that nothing should change
+	refused bool     // the newest text would change a value into one that does not fit, which has to be told
 	asked   []*field // by the last question; nil before the first and when it asked what to change
 	alone   bool     // the fields are asked for one by one, since asking for all at once led nowhere
 	notes   []string // what was wrong with the newest text, for the next question
@@ -28,7 +29,7 @@ func fieldPath(i int) string { return fmt.Sprintf("fields[%d]", i) }
 
 // complete says whether there is nothing to ask.
 func (c *collection) complete() bool {
-	return len(c.missing()) == 0 && (!c.again || c.changed || c.kept)
+	return len(c.missing()) == 0 && !c.refused && (!c.again || c.changed || c.kept)
 }
 
 func (c *collection) missing() []*field {
@@ -91,11 +92,26 @@ func (c *collection) read(text string) {
 			c.note(f, h, "")
 		}
 	}
+	if c.again {
+		c.noteCorrections(text, found)
+	}
+}
+
+// noteCorrections tells of values that stand and would be changed into what does not fit. Where something else changes, a
+// number in passing is not taken for one, unless the text names the field.
+func (c *collection) noteCorrections(text string, found map[*field]hits) {
+	for _, f := range c.fields {
+		h := found[f]
+		if f.value != nil && h.bads == 1 && len(h.values) == 0 && (!c.changed || c.named(f, text)) {
+			c.notes = append(c.notes, c.unfit(f, h))
+			c.refused = true
+		}
+	}
 }
 
 // hear takes in the answer to the last question.
 func (c *collection) hear(answer string) {
-	c.notes = nil
+	c.notes, c.refused = nil, false
 	for _, f := range c.fields {
 		f.unclear = nil
 	}
@@ -183,6 +199,7 @@ func (c *collection) hearChange(answer string) {
 			c.notes = append(c.notes, c.several(f))
 		} else if len(h.values) == 0 && h.bad != "" {
 			c.notes = append(c.notes, c.unfit(f, h))
+			c.refused = c.refused || h.bads == 1 && c.named(f, answer)
 		}
 	}
 	if !c.changed && len(c.notes) == 0 {
