@@ -444,8 +444,12 @@ func (c *batchCall) doubt() history.Event {
 	if c.doubts > 0 {
 		key = fmt.Sprintf("%s%d", key, c.doubts+1)
 	}
+	question := c.words.doubt(c.Tool, c.prepared.Values)
+	if c.failed.Message != "" { // what is known of how it went
+		question += "\n" + c.failed.Message
+	}
 	return history.Event{Key: key, Data: &history.Asked{Kind: history.KindInDoubt,
-		Question: c.words.doubt(c.Tool, c.prepared.Values),
+		Question: question,
 		Schema:   machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}}, Tool: c.Tool, Args: c.prepared.Values}}
 }
 

@@ -265,6 +265,9 @@ func TestDirectCallThatTimesOut(t *testing.T) {
 				t.Errorf("ran %s, want %s", l, tc.runs)
 			}
 			if tc.status == store.Waiting {
+				if got := snap.Pending[0].Question; !strings.Contains(got, "write timed out after 1ms, outcome unknown") {
+					t.Errorf("the question hides what is known: %q", got)
+				}
 				if got := all[*history.AttemptFailed](t, e); len(got) != 1 || got[0].Tool != "write" {
 					t.Errorf("the attempt is told as %+v", got)
 				}

@@ -123,6 +123,9 @@ func reportError(s *history.Snapshot) *ReportError {
 		msg := machine.FormatValue(s.Finish.Output)
 		if msg == "" {
 			msg = "the flow ended in state " + s.Now.State
+			if reason := s.Last.Error.Message; reason != "" {
+				msg += ": " + reason
+			}
 		}
 		return &ReportError{Code: history.CodeFailed, Message: msg, State: s.Now.State, Step: s.Now.Step}
 	}

@@ -80,6 +80,23 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// A run that an end state failed says what led there.
+func TestReportOfAFailedRunNamesItsReason(t *testing.T) {
+	r := newRig(t, newFlow().state("start", "fail", "end").state("end"))
+	r.on("start", func(context.Context, *engine.Step) (machine.Outcome, error) {
+		return machine.Fail, machine.Problem{Kind: "none_found", Message: "there is no order A9"}
+	})
+	r.on("end", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		return "", step.End(store.Failed, nil)
+	})
+	e := r.engine("w")
+	wantStatus(t, r.run(e), store.Failed)
+	report, err := e.Report(context.Background(), "run")
+	if err != nil || report.Error == nil || report.Error.Message != "the flow ended in state end: there is no order A9" {
+		t.Errorf("the error is %+v (%v)", report.Error, err)
+	}
+}
+
 func TestInterruptedRunsAreListed(t *testing.T) {
 	r := asking(t)
 	ctx := context.Background()

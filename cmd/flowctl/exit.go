@@ -57,7 +57,11 @@ func commandLineError(err error) error {
 	if errors.As(err, &usage) {
 		return err
 	}
-	return usagef("see: flowctl --help", "%s", err.Error())
+	hint := "see: flowctl --help"
+	if strings.HasPrefix(err.Error(), "unknown shorthand flag") {
+		hint = "a value that begins with a dash stands behind --, such as: flowctl answer RUN -- -3"
+	}
+	return usagef(hint, "%s", err.Error())
 }
 
 // failure is an error as it is told: its exit code, its word for programs, its text and what to do about it.
