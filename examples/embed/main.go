@@ -82,11 +82,8 @@ func run(ctx context.Context, message string) (string, error) {
 		return "", err
 	}
 	snap, err := e.Advance(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if snap.Finish == nil {
-		return fmt.Sprintf("the run is %s", snap.Status), nil
+	if err != nil || snap.Finish == nil {
+		return "the run has not ended", err
 	}
 	return machine.FormatValue(snap.Finish.Output), nil
 }

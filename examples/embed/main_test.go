@@ -10,7 +10,7 @@ func TestRun(t *testing.T) {
 		{"How many socks do you have?", "Only 2 left."},
 		{"Is there a mug for me?", "We have enough of that: 12."},
 		{"And a LAMP?", "I do not know."},
-		{"Hello", "the run is waiting"},
+		{"Hello", "the run has not ended"},
 	}
 	for _, c := range cases {
 		got, err := run(context.Background(), c.message)
