@@ -64,9 +64,6 @@ func (st *Step) Call(calls ...Call) ([]tool.Result, error) {
 	results := make([]tool.Result, len(b.calls))
 	for i, c := range b.calls {
 		results[i] = *c.result
-		if c.result.Status == tool.Unknown {
-			st.unknown = append(st.unknown, c.same())
-		}
 	}
 	return results, nil
 }
@@ -166,9 +163,6 @@ func (c *batchCall) args() machine.Value {
 	}
 	return nil
 }
-
-// same is equal for calls of the same tool with the same arguments.
-func (c *batchCall) same() string { return c.Tool + string(c.prepared.Args) }
 
 func (c *batchCall) effect() machine.Effect { return c.prepared.Tool.Spec.Effect }
 
@@ -342,7 +336,7 @@ func (b *batch) settle() error {
 		case c.settled != nil:
 		case c.approved != nil && c.approved.Value != true:
 			c.settled = c.denied()
-		case c.doubtful(b.st.unknown) && c.prepared.Tool.Spec.InDoubt == machine.InDoubtFail:
+		case c.doubtful(b.st.snap.Unknown) && c.prepared.Tool.Spec.InDoubt == machine.InDoubtFail:
 			c.settled = unknownResult(c.words, c.Tool)
 		}
 		if c.settled != nil {
@@ -374,7 +368,7 @@ func (c *batchCall) denied() *tool.Result {
 }
 
 // doubtful says whether the call may have happened already: a write that was started and has no result, or one equal to
-// a call whose result is unknown in this step.
+// a call of this run whose result is unknown.
 func (c *batchCall) doubtful(unknown []string) bool {
 	switch {
 	case c.redo || c.effect() != machine.EffectWrite:
@@ -382,7 +376,7 @@ func (c *batchCall) doubtful(unknown []string) bool {
 	case c.open:
 		return true
 	}
-	return !c.Direct && slices.Contains(unknown, c.same())
+	return slices.Contains(unknown, history.CallKey(c.Tool, c.prepared.Values))
 }
 
 // questions gives what has to be asked; waiting says that something is asked already.
@@ -392,7 +386,7 @@ func (b *batch) questions() (questions []history.Event, waiting bool, err error)
 			waiting = true
 			continue
 		}
-		if c.doubtful(b.st.unknown) && c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry {
+		if c.doubtful(b.st.snap.Unknown) && c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry {
 			questions = append(questions, c.doubt())
 			continue
 		}

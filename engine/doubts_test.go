@@ -291,6 +291,49 @@ func TestDirectCallThatTimesOut(t *testing.T) {
 	}
 }
 
+// A write whose result was given up comes up again when the flow wants it again, also in a later step.
+func TestAWriteThatNobodyKnowsOfIsNotRepeatedUnasked(t *testing.T) {
+	for _, policy := range []machine.InDoubt{machine.InDoubtAsk, machine.InDoubtFail} {
+		f := newFlow().tool("write", machine.EffectWrite, func(spec *machine.ToolSpec) { spec.InDoubt = policy }).
+			state("start", "fail", "start", "next", "end").state("end")
+		f.at("start").Limits.Visits = 2
+		f.at("start").Transitions[machine.Limit] = []machine.Branch{{To: "end"}}
+		r := newRig(t, f)
+		runs := 0
+		r.tools["write"] = func(context.Context, tool.Call) (machine.Value, error) {
+			if runs++; runs > 1 {
+				return "written", nil
+			}
+			return nil, &tool.Error{Status: tool.Unknown, Err: errors.New("the line went dead")}
+		}
+		r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+			res, err := call(step, engine.Call{Tool: "write", Args: text("x"), Direct: true})
+			if err != nil || res.Status == tool.OK {
+				return "next", err
+			}
+			return machine.Fail, res.Problem
+		})
+		e := r.engine("w")
+		snap := r.run(e)
+		if policy == machine.InDoubtFail {
+			wantStatus(t, snap, store.Succeeded)
+			if runs != 1 || snap.Now.Visits["start"] != 3 {
+				t.Errorf("the write ran %d times in %d visits, want once", runs, snap.Now.Visits["start"])
+			}
+			continue
+		}
+		answer(t, e, engine.Reply{Ask: "1.0/in_doubt", Verdict: history.GiveUp})
+		snap = advance(t, e)
+		if wantStatus(t, snap, store.Waiting); ids(snap) != "2.0/in_doubt" || runs != 1 {
+			t.Fatalf("asked %s after %d runs, want the doubt again before it runs again", ids(snap), runs)
+		}
+		answer(t, e, engine.Reply{Ask: "2.0/in_doubt", Verdict: history.NotDone})
+		if wantStatus(t, advance(t, e), store.Succeeded); runs != 2 {
+			t.Errorf("the write ran %d times, want twice", runs)
+		}
+	}
+}
+
 // In a loop the model reads that a result is unknown; the same call again is not simply run.
 func TestSameCallAgainInALoopFollowsThePolicy(t *testing.T) {
 	for _, tc := range []struct {

@@ -34,7 +34,6 @@ type Step struct {
 	pending []history.Event // sets and notes that wait for the next commit
 	overlay machine.Values  // values of the pending sets; nil is unset
 	halt    *halt
-	unknown []string // tool and arguments of this step's calls whose result is unknown
 }
 
 // With gives the state's decoded config.

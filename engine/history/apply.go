@@ -54,6 +54,7 @@ func Apply(s *Snapshot, ev Event) error {
 		}
 	case *ToolFinished:
 		s.closeCall(ev.Key)
+		s.settleUnknown(d)
 		if d.Result.Status != tool.Refused {
 			s.Spent.Usage.ToolCalls++
 		}
@@ -185,6 +186,19 @@ func (s *Snapshot) enter(ev Event, d *StateEntered) {
 	s.Spent.StepActive = s.Spent.Active
 	s.Spent.Notes = nil
 	s.Pending, s.Open = nil, nil
+}
+
+// settleUnknown keeps the calls whose result nobody knows, until an equal one ends for sure.
+func (s *Snapshot) settleUnknown(d *ToolFinished) {
+	unknown, sure := d.Result.Status == tool.Unknown, d.Result.Status == tool.OK || d.Result.Status == tool.Failed
+	if !unknown && (!sure || len(s.Unknown) == 0) {
+		return
+	}
+	key := CallKey(d.Tool, d.Args)
+	s.Unknown = slices.DeleteFunc(s.Unknown, func(k string) bool { return k == key })
+	if unknown {
+		s.Unknown = append(s.Unknown, key)
+	}
 }
 
 func (s *Snapshot) closeCall(key string) {

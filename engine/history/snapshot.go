@@ -25,6 +25,7 @@ type Snapshot struct {
 	Attempts map[string][]Attempt
 	Pending  []Question // asked and not answered, in the order asked
 	Open     []OpenCall // started and not finished, in the order started
+	Unknown  []string   // CallKey of the run's calls whose result nobody knows
 	Signals  []Signal
 	Spent    Spent
 	Ending
@@ -102,6 +103,9 @@ type OpenCall struct {
 	Args      machine.Values
 }
 
+// CallKey is equal for calls of the same tool with the same arguments.
+func CallKey(tool string, args machine.Value) string { return tool + machine.FormatValue(args) }
+
 // Signal is a signal that nobody has waited for yet.
 type Signal struct {
 	Name  string
@@ -138,6 +142,7 @@ func (s *Snapshot) Clone() *Snapshot {
 	}
 	c.Pending = slices.Clone(s.Pending)
 	c.Open = slices.Clone(s.Open)
+	c.Unknown = slices.Clone(s.Unknown)
 	c.Signals = slices.Clone(s.Signals)
 	c.Spent.Raised = maps.Clone(s.Spent.Raised)
 	c.Spent.Notes = slices.Clip(s.Spent.Notes)
