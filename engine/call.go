@@ -105,7 +105,7 @@ type batchCall struct {
 	settled  *tool.Result // known without a run, and not recorded yet: denied, or a human said how it ended
 	result   *tool.Result // once it is recorded
 	started  int          // how often it was started
-	open     bool         // started, or answered "not done" and not yet started again: only started counts
+	open     bool         // started, and not known to have ended or not to have happened
 	tries    int          // how often it ran in this process with an unknown end
 	doubts   int          // how often a human was asked whether it happened
 	pending  bool         // a question about it is open

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,11 +13,7 @@ import (
 func Booleans(text, lang string) []Found {
 	f := fold(text, foldCase)
 	var out []Found
-	for i := 0; i < len(f.runes); {
-		j := i
-		for j < len(f.runes) && !endsClause(&f, j) {
-			j++
-		}
+	for i, j := range f.clauses() {
 		if r := f.runeAt(j); r != '?' {
 			yes, no, _ := judge(f.runes[i:j], lang)
 			clause := strings.TrimSpace(f.cut(i, j))
@@ -27,7 +24,6 @@ func Booleans(text, lang string) []Found {
 				out = append(out, Found{clause, false})
 			}
 		}
-		i = j + 1
 	}
 	return out
 }
@@ -39,17 +35,12 @@ func Booleans(text, lang string) []Found {
 func YesNo(text, lang string) (yes, ok bool) {
 	f := fold(text, foldCase)
 	saidYes, saidNo, more := false, false, false
-	for i := 0; i < len(f.runes); {
-		j := i
-		for j < len(f.runes) && !endsClause(&f, j) {
-			j++
-		}
+	for i, j := range f.clauses() {
 		y, n, known := judge(f.runes[i:j], lang)
 		if f.runeAt(j) == '?' {
 			y, n, known = false, false, false
 		}
 		saidYes, saidNo, more = saidYes || y, saidNo || n, more || !known
-		i = j + 1
 	}
 	switch {
 	case saidNo && !saidYes:
@@ -63,15 +54,10 @@ func YesNo(text, lang string) (yes, ok bool) {
 // SaysNothing says whether a text holds nothing but politeness and the like: "thanks", 麻烦您.
 func SaysNothing(text, lang string) bool {
 	f := fold(text, foldCase)
-	for i := 0; i < len(f.runes); {
-		j := i
-		for j < len(f.runes) && !endsClause(&f, j) {
-			j++
-		}
+	for i, j := range f.clauses() {
 		if yes, no, known := judge(f.runes[i:j], lang); yes || no || !known {
 			return false
 		}
-		i = j + 1
 	}
 	return true
 }
@@ -88,11 +74,7 @@ func BooleansOf(text, lang string, names ...string) []Found {
 	}
 	var out []Found
 	named := -1 // where a clause with the name started that says nothing else
-	for i := 0; i < len(f.runes); {
-		j := i
-		for j < len(f.runes) && !endsClause(&f, j) {
-			j++
-		}
+	for i, j := range f.clauses() {
 		clause, has := without(&f, i, j, words)
 		yes, no, known := judge(clause, lang)
 		from := i
@@ -111,7 +93,6 @@ func BooleansOf(text, lang string, names ...string) []Found {
 		if end := f.runeAt(j); has && known && !yes && !no && (end == ':' || end == ',' || end == '=' || end == '?') {
 			named = from
 		}
-		i = j + 1
 	}
 	return out
 }
@@ -126,6 +107,22 @@ func without(f *folded, i, j int, names []*Word) (clause []rune, has bool) {
 		}
 	}
 	return f.runes[i:j], false
+}
+
+// clauses gives where each clause begins and ends, in runes; the sign that ends it stands behind it.
+func (f *folded) clauses() iter.Seq2[int, int] {
+	return func(yield func(i, j int) bool) {
+		for i := 0; i < len(f.runes); {
+			j := i
+			for j < len(f.runes) && !endsClause(f, j) {
+				j++
+			}
+			if !yield(i, j) {
+				return
+			}
+			i = j + 1
+		}
+	}
 }
 
 func endsClause(f *folded, i int) bool {

@@ -19,6 +19,10 @@ func NumberWords(text string) []Found {
 var englishNumberWords = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 	"eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"}
 
+// measures are the words that stand between a number and what it counts.
+const measures = `公斤|个|個|位|人|名|件|张|張|份|只|隻|本|台|条|條|间|間|晚|天|盒|瓶|箱|包|双|雙|套|杯|次|斤|块|塊|元|口|桌|` +
+	`袋|支|枝|辆|輛|部|把|棵|朵|颗|米|岁|歲`
+
 // Words beside which a number word is no number of its own.
 var (
 	numberish = strings.Fields("thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen half point " +
@@ -80,21 +84,15 @@ var (
 	chineseSmall  = regexp.MustCompile(`^(?:[零〇一二三四五六七八九两兩]|([一二三四五六七八九])?十([一二三四五六七八九])?)$`)
 
 	// measured is what follows a number that counts something.
-	measured = regexp.MustCompile(`^(?:公斤|个|個|位|人|名|件|张|張|份|只|隻|本|台|条|條|间|間|晚|天|盒|瓶|箱|包|双|雙|套|杯|次|斤|块|塊|元|口|桌|` +
-		`袋|支|枝|辆|輛|部|把|棵|朵|颗|米|岁|歲)`)
+	measured = regexp.MustCompile(`^(?:` + measures + `)`)
 	// plainClause is a clause that says a number and nothing else, with the number taken out.
 	plainBefore = regexp.MustCompile(`^(?:我们|我們|我|一共|总共|總共|共|大概|大约|就|只|有|要|是|来|來|给|嗯|那|\s)*$`)
-	plainAfter  = regexp.MustCompile(`^(?:公斤|个|個|位|人|名|件|张|張|份|只|隻|本|台|条|條|间|間|晚|天|盒|瓶|箱|包|双|雙|套|杯|次|斤|块|塊|元|口|桌|` +
-		`袋|支|枝|辆|輛|部|把|棵|朵|颗|米|岁|歲)?(?:人|大人|客人|吧|啊|呀|的|谢谢|謝謝|\s)*$`)
+	plainAfter  = regexp.MustCompile(`^(?:` + measures + `)?(?:人|大人|客人|吧|啊|呀|的|谢谢|謝謝|\s)*$`)
 )
 
 func chineseNumbers(f *folded) []Found {
 	var out []Found
-	for i := 0; i < len(f.runes); {
-		j := i
-		for j < len(f.runes) && !endsClause(f, j) {
-			j++
-		}
+	for i, j := range f.clauses() {
 		clause := string(f.runes[i:j])
 		for _, at := range chineseNumber.FindAllStringIndex(clause, -1) {
 			before, number, after := clause[:at[0]], clause[at[0]:at[1]], clause[at[1]:]
@@ -107,7 +105,6 @@ func chineseNumbers(f *folded) []Found {
 			from := i + len([]rune(before))
 			out = append(out, Found{f.cut(from, from+len([]rune(number))), n})
 		}
-		i = j + 1
 	}
 	return out
 }
