@@ -158,7 +158,7 @@ type Commit struct {
 // starts at 1.
 type MemoryWrite struct {
 	Namespace, Key string
-	Value          []byte // JSON; nil deletes
+	Value          []byte // JSON; nil deletes. A search reads this text: letters that it escapes (\u732b) are not found
 	Expect         *int64 // nil: whatever the version; 0: the key must not exist
 }
 
@@ -225,10 +225,17 @@ type Filter struct {
 	Limit    int               // 0: all
 }
 
-// Memory is the optional ability to read the long-term memory.
+// Memory is the optional ability to read the long-term memory, and to write it outside of a run.
 type Memory interface {
 	// Remembered gives one entry, ErrNotFound if there is none.
 	Remembered(ctx context.Context, namespace, key string) (MemoryEntry, error)
+
+	// Memories lists entries: with Query the best hits first, else by namespace and key.
+	Memories(ctx context.Context, f MemoryFilter) ([]MemoryEntry, error)
+
+	// Memorize writes outside of a run, all or nothing, under the same rules as Commit.Memory: a *MemoryConflict says that
+	// a write expects another version, and nothing was written.
+	Memorize(ctx context.Context, writes []MemoryWrite) error
 }
 
 // MemoryEntry is one key of the long-term memory.
@@ -237,4 +244,29 @@ type MemoryEntry struct {
 	Value          []byte // JSON
 	Version        int64
 	Updated        time.Time
+}
+
+// MemoryFilter chooses entries of the long-term memory. Zero fields choose all.
+type MemoryFilter struct {
+	Namespace string // exactly this one
+	Keys      string // a pattern for the whole key: * stands for any text, all else for itself
+	// Query is what key or value must be about: words, of which more found make a better hit, whatever the order. A word is
+	// letters, digits and emoji in a row; all else parts words and means nothing, so any text will do, such as a message. It
+	// is found inside longer words, too. A query without a word finds nothing, and only the first MaxWords different words
+	// count. Of writing without spaces (Chinese, Japanese, Thai) every two neighbours are a word.
+	//
+	// Case does not matter in Latin, Greek, Cyrillic, Armenian and full-width letters, taken one by one: ß is not ss, and a
+	// final ς is not σ. Accents matter, as does how they are encoded. Text with zero bytes or broken UTF-8 may be missed.
+	Query string
+	Limit int // 0: all
+}
+
+// Cache is the optional ability to keep answers of models between runs.
+type Cache interface {
+	// Cached gives what was kept under a key, ErrNotFound if that is nothing or its time was up at now.
+	Cached(ctx context.Context, key string, now time.Time) ([]byte, error)
+
+	// PutCached keeps data under a key until a time, in place of what was there. Everything whose time is up at now is
+	// dropped on the way.
+	PutCached(ctx context.Context, key string, data []byte, now, until time.Time) error
 }

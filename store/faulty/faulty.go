@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"flowctl/store"
 )
@@ -87,6 +88,7 @@ type Store struct {
 var (
 	_ store.Store  = (*Store)(nil)
 	_ store.Memory = (*Store)(nil)
+	_ store.Cache  = (*Store)(nil)
 )
 
 // New wraps inner, which the caller still owns. A nil plan has no faults.
@@ -136,6 +138,40 @@ func (s *Store) Remembered(ctx context.Context, namespace, key string) (store.Me
 		return m.Remembered(ctx, namespace, key)
 	}
 	return store.MemoryEntry{}, errors.ErrUnsupported
+}
+
+// Memories implements store.Memory where the wrapped store does; elsewhere it returns errors.ErrUnsupported.
+func (s *Store) Memories(ctx context.Context, f store.MemoryFilter) ([]store.MemoryEntry, error) {
+	if m, ok := s.Store.(store.Memory); ok {
+		return m.Memories(ctx, f)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Memorize implements store.Memory where the wrapped store does; elsewhere it returns errors.ErrUnsupported. It is no
+// commit, so no plan has a fault for it.
+func (s *Store) Memorize(ctx context.Context, writes []store.MemoryWrite) error {
+	if m, ok := s.Store.(store.Memory); ok {
+		return m.Memorize(ctx, writes)
+	}
+	return errors.ErrUnsupported
+}
+
+// Cached implements store.Cache where the wrapped store does; elsewhere it returns errors.ErrUnsupported.
+func (s *Store) Cached(ctx context.Context, key string, now time.Time) ([]byte, error) {
+	if c, ok := s.Store.(store.Cache); ok {
+		return c.Cached(ctx, key, now)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// PutCached implements store.Cache where the wrapped store does; elsewhere it returns errors.ErrUnsupported. It is no
+// commit, so no plan has a fault for it.
+func (s *Store) PutCached(ctx context.Context, key string, data []byte, now, until time.Time) error {
+	if c, ok := s.Store.(store.Cache); ok {
+		return c.PutCached(ctx, key, data, now, until)
+	}
+	return errors.ErrUnsupported
 }
 
 func orInjected(err error) error {

@@ -99,3 +99,34 @@ func TestHoldEndsWithItsContext(t *testing.T) {
 		t.Fatalf("the held commit gave %v", err)
 	}
 }
+
+// plain is a store without further abilities.
+type plain struct{ store.Store }
+
+func TestAbilitiesAreThoseOfTheWrappedStore(t *testing.T) {
+	ctx, now := context.Background(), time.UnixMilli(1)
+	for _, one := range []struct {
+		name  string
+		inner store.Store
+		want  error
+	}{
+		{"with", memory.New(memory.Options{}), nil},
+		{"without", plain{memory.New(memory.Options{})}, errors.ErrUnsupported},
+	} {
+		// No plan has a fault for them, and they are no commits.
+		s := faulty.New(one.inner, faulty.From(1, faulty.Fail(nil)))
+		errs := map[string]error{"memorize": s.Memorize(ctx, []store.MemoryWrite{{Namespace: "n", Key: "k", Value: []byte(`1`)}}),
+			"put answer": s.PutCached(ctx, "k", []byte("x"), now, now.Add(time.Hour))}
+		_, errs["remembered"] = s.Remembered(ctx, "n", "k")
+		_, errs["memories"] = s.Memories(ctx, store.MemoryFilter{})
+		_, errs["answer"] = s.Cached(ctx, "k", now)
+		for call, err := range errs {
+			if !errors.Is(err, one.want) {
+				t.Errorf("%s, %s the ability, gave %v", call, one.name, err)
+			}
+		}
+		if s.Commits() != 0 {
+			t.Errorf("%d commits were counted", s.Commits())
+		}
+	}
+}

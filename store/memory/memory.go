@@ -28,6 +28,7 @@ type Store struct {
 	workers map[string]store.Worker
 	flows   map[string][]byte
 	memory  map[key]entry
+	cache   map[string]answer
 	notice  int64 // id of the newest notice
 }
 
@@ -51,6 +52,7 @@ type entry struct {
 var (
 	_ store.Store  = (*Store)(nil)
 	_ store.Memory = (*Store)(nil)
+	_ store.Cache  = (*Store)(nil)
 )
 
 // errNobody is returned where the zero Worker claims or beats.
@@ -62,7 +64,7 @@ func New(o Options) *Store {
 		o.Now = time.Now
 	}
 	return &Store{now: o.Now, runs: make(map[string]*run), workers: make(map[string]store.Worker),
-		flows: make(map[string][]byte), memory: make(map[key]entry)}
+		flows: make(map[string][]byte), memory: make(map[key]entry), cache: make(map[string]answer)}
 }
 
 // Commit implements store.Store.
@@ -88,11 +90,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) error {
 	}
 	// Nothing fails from here on.
 	s.runs[c.Run.ID] = r
-	for k, e := range changed {
-		if s.memory[k] = e; e.version == 0 {
-			delete(s.memory, k)
-		}
-	}
+	s.keep(changed)
 	r.append(c)
 	for _, n := range c.Post {
 		s.post(n)
@@ -135,6 +133,15 @@ func (s *Store) remember(writes []store.MemoryWrite) (map[key]entry, error) {
 		changed[k] = entry{value: bytes.Clone(m.Value), version: have.version + 1, updated: stored(s.now())}
 	}
 	return changed, nil
+}
+
+// keep takes over what remember worked out.
+func (s *Store) keep(changed map[key]entry) {
+	for k, e := range changed {
+		if s.memory[k] = e; e.version == 0 {
+			delete(s.memory, k)
+		}
+	}
 }
 
 // append writes what a commit says to its run.
@@ -304,18 +311,4 @@ func (s *Store) PutFlow(ctx context.Context, hash string, source []byte) error {
 		s.flows[hash] = copied(source)
 	}
 	return nil
-}
-
-// Remembered implements store.Memory.
-func (s *Store) Remembered(ctx context.Context, namespace, name string) (store.MemoryEntry, error) {
-	if err := ctx.Err(); err != nil {
-		return store.MemoryEntry{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.memory[key{namespace, name}]
-	if !ok {
-		return store.MemoryEntry{}, fmt.Errorf("memory %s/%s: %w", namespace, name, store.ErrNotFound)
-	}
-	return store.MemoryEntry{Namespace: namespace, Key: name, Value: copied(e.value), Version: e.version, Updated: e.updated}, nil
 }

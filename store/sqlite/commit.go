@@ -55,10 +55,8 @@ func (db *DB) commit(w *conn, c store.Commit) error {
 			return err
 		}
 	}
-	for _, m := range c.Memory {
-		if err := writeMemory(w, m, db.now()); err != nil {
-			return err
-		}
+	if err := writeMemories(w, c.Memory, db.now()); err != nil {
+		return err
 	}
 	for _, id := range c.Consumed {
 		if _, err := w.exec("DELETE FROM notices WHERE id = ? AND run = ?", id, no); err != nil {
@@ -203,6 +201,16 @@ func insertEvents(w *conn, no int64, events []store.Event) error {
 		if _, err := w.exec(`INSERT INTO events (id, at, type, state, visit, step, key, data)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			eventID(no, e.Seq), millis(e.At), e.Type, e.State, e.Visit, e.Step, key, string(e.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMemories sets and deletes keys in the order of the writes.
+func writeMemories(w *conn, writes []store.MemoryWrite, now time.Time) error {
+	for _, m := range writes {
+		if err := writeMemory(w, m, now); err != nil {
 			return err
 		}
 	}

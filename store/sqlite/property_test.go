@@ -30,14 +30,16 @@ func TestBothDriversBehaveAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := errors.Join(file.Close(), os.Remove(path)); err != nil {
+			inStep := file.write(context.Background(), checkIndex)
+			if err := errors.Join(inStep, file.Close(), os.Remove(path)); err != nil {
 				t.Error(err)
 			}
 		}()
 		p := &pair{file: file, memory: memory.New(memory.Options{Now: clock})}
 		t.Repeat(map[string]func(*rapid.T){
 			"commit": p.commit, "claim": p.claim, "beat": p.beat, "post": p.post, "list": p.list,
-			"events": p.events, "blob": p.blob, "flow": p.flow, "": p.check,
+			"events": p.events, "blob": p.blob, "flow": p.flow, "memorize": p.memorize, "memories": p.memories,
+			"put answer": p.putCached, "answer": p.cached, "": p.check,
 		})
 	})
 }
@@ -142,17 +144,7 @@ func (p *pair) commit(t *rapid.T) {
 	if rarely(t, "has blobs") {
 		c.Blobs = []store.Blob{{Hash: pick(t, hashes, "hash"), Data: []byte(pick(t, payloads, "blob"))}}
 	}
-	for range number(t, 0, 2, "memory writes") {
-		m := store.MemoryWrite{Namespace: pick(t, names[:2], "namespace"), Key: pick(t, names, "key")}
-		if !rarely(t, "deletes") {
-			m.Value = []byte(pick(t, payloads, "value"))
-		}
-		if rapid.Bool().Draw(t, "expects") {
-			version := number(t, 0, 2, "version")
-			m.Expect = &version
-		}
-		c.Memory = append(c.Memory, m)
-	}
+	c.Memory = memoryWrites(t)
 	for range number(t, 0, 2, "consumed") {
 		c.Consumed = append(c.Consumed, number(t, 0, 9, "notice"))
 	}
@@ -164,6 +156,48 @@ func (p *pair) commit(t *rapid.T) {
 	}
 	c.Release = rarely(t, "releases")
 	alike(t, "commit", nil, nil, p.file.Commit(context.Background(), c), p.memory.Commit(context.Background(), c))
+}
+
+func memoryWrites(t *rapid.T) (writes []store.MemoryWrite) {
+	for range number(t, 0, 2, "memory writes") {
+		m := store.MemoryWrite{Namespace: pick(t, names[:2], "namespace"), Key: pick(t, names, "key")}
+		if !rarely(t, "deletes") {
+			m.Value = []byte(pick(t, payloads, "value"))
+		}
+		if rapid.Bool().Draw(t, "expects") {
+			version := number(t, 0, 2, "version")
+			m.Expect = &version
+		}
+		writes = append(writes, m)
+	}
+	return writes
+}
+
+func (p *pair) memorize(t *rapid.T) {
+	writes := memoryWrites(t)
+	alike(t, "memorize", nil, nil, p.file.Memorize(context.Background(), writes), p.memory.Memorize(context.Background(), writes))
+}
+
+func (p *pair) memories(t *rapid.T) {
+	f := store.MemoryFilter{Namespace: pick(t, names, "namespace"), Limit: int(number(t, 0, 3, "limit")),
+		Keys:  pick(t, []string{"", "a", "*", "*a*", "b*", "%", "?"}, "keys"),
+		Query: pick(t, []string{"", "a", "needle", "a b needle", "NEEDLE x", "%", "\"", "needle OR (", "edl"}, "query")}
+	file, fileErr := p.file.Memories(context.Background(), f)
+	memory, memoryErr := p.memory.Memories(context.Background(), f)
+	alike(t, fmt.Sprintf("memories %+v", f), file, memory, fileErr, memoryErr)
+}
+
+func (p *pair) putCached(t *rapid.T) {
+	key, data, now, until := pick(t, hashes, "key"), []byte(pick(t, payloads, "data")), aTime(t, "now"), aTime(t, "until")
+	alike(t, "put answer", nil, nil, p.file.PutCached(context.Background(), key, data, now, until),
+		p.memory.PutCached(context.Background(), key, data, now, until))
+}
+
+func (p *pair) cached(t *rapid.T) {
+	key, now := pick(t, hashes, "key"), aTime(t, "now")
+	file, fileErr := p.file.Cached(context.Background(), key, now)
+	memory, memoryErr := p.memory.Cached(context.Background(), key, now)
+	alike(t, "answer", file, memory, fileErr, memoryErr)
 }
 
 func (p *pair) claim(t *rapid.T) {

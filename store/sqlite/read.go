@@ -12,7 +12,7 @@ import (
 
 // reads are the prepared queries of the readers' pool.
 type reads struct {
-	events, blob, source, remembered, mentions *sql.Stmt
+	events, blob, source, remembered, cached, mentions *sql.Stmt
 }
 
 func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
@@ -26,6 +26,7 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		{&r.blob, `SELECT data FROM blobs WHERE run = (SELECT no FROM runs WHERE id = ?) AND hash = ?`},
 		{&r.source, `SELECT source FROM flows WHERE hash = ?`},
 		{&r.remembered, `SELECT value, version, updated_at FROM memory WHERE namespace = ? AND key = ?`},
+		{&r.cached, `SELECT data FROM cache WHERE key = ? AND until > ?`},
 		{&r.mentions, `SELECT EXISTS (SELECT 1 FROM events
 			WHERE id > (?1 << 32) AND id < (?1 + 1) << 32 AND instr(lower(data), ?2))`},
 	} {
@@ -91,21 +92,6 @@ func (db *DB) Blob(ctx context.Context, run, hash string) ([]byte, error) {
 		return nil, db.readError(run, err)
 	}
 	return filled(data), nil
-}
-
-// Remembered implements store.Memory.
-func (db *DB) Remembered(ctx context.Context, namespace, key string) (store.MemoryEntry, error) {
-	e := store.MemoryEntry{Namespace: namespace, Key: key}
-	var updated int64
-	err := db.reads.remembered.QueryRowContext(ctx, namespace, key).Scan(&e.Value, &e.Version, &updated)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return store.MemoryEntry{}, fmt.Errorf("memory %s/%s: %w", namespace, key, store.ErrNotFound)
-	case err != nil:
-		return store.MemoryEntry{}, explain(db.path, err)
-	}
-	e.Updated = fromMillis(updated)
-	return e, nil
 }
 
 // A row of a run with its holder; runFrom reads it.

@@ -15,11 +15,15 @@ import (
 // applicationID marks our files, so that another program's database is never taken for one. It reads "flow".
 const applicationID = 0x666c6f77
 
-//go:embed schema.sql
-var schemaV1 string
+var (
+	//go:embed schema.sql
+	schemaV1 string
+	//go:embed schema2.sql
+	schemaV2 string
+)
 
 // migrations bring a file from schema n to n+1, where n is the index. They are only ever appended.
-var migrations = []string{schemaV1}
+var migrations = []string{schemaV1, schemaV2}
 
 // patience is how long opening and writing wait for another process's lock before they give up.
 const patience = 60 * time.Second

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,8 +15,6 @@ import (
 
 	"flowctl/store"
 )
-
-var update = flag.Bool("update", false, "write testdata/v1.db anew; only while no version with this schema was released")
 
 // fileSize gives the bytes of a database after its write-ahead log was copied back.
 func fileSize(t *testing.T, db *DB) int64 {
@@ -180,15 +177,20 @@ func TestViews(t *testing.T) {
 func TestQueriesUseIndexes(t *testing.T) {
 	db := fresh(t)
 	for text, want := range map[string]string{
-		"* FROM runs ORDER BY created DESC, id DESC LIMIT 20":                             "USING INDEX runs_newest",
-		"* FROM runs WHERE status IN ('waiting') ORDER BY created DESC, id DESC LIMIT 20": "USING INDEX runs_status",
-		"* FROM runs WHERE due <= 5":                                                      "USING INDEX runs_due",
-		"* FROM runs WHERE parent = 'x' AND parent <> ''":                                 "USING INDEX runs_parent",
-		"1 FROM runs WHERE holder = 'x' AND holder <> ''":                                 "INDEX runs_holder",
-		"* FROM runs WHERE id >= 'x' AND id < 'y'":                                        "USING INDEX sqlite_autoindex_runs_1",
-		"* FROM blobs WHERE run = 5 AND hash = 'x'":                                       "INDEX sqlite_autoindex_blobs_1",
-		"run FROM notices WHERE run = 3":                                                  "INDEX notices_run",
-		"seq FROM event_log WHERE run = 'x' AND seq > 3 LIMIT 20":                         "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+		"* FROM runs ORDER BY created DESC, id DESC LIMIT 20":                                                           "USING INDEX runs_newest",
+		"* FROM runs WHERE status IN ('waiting') ORDER BY created DESC, id DESC LIMIT 20":                               "USING INDEX runs_status",
+		"* FROM runs WHERE due <= 5":                                                                                    "USING INDEX runs_due",
+		"* FROM runs WHERE parent = 'x' AND parent <> ''":                                                               "USING INDEX runs_parent",
+		"1 FROM runs WHERE holder = 'x' AND holder <> ''":                                                               "INDEX runs_holder",
+		"* FROM runs WHERE id >= 'x' AND id < 'y'":                                                                      "USING INDEX sqlite_autoindex_runs_1",
+		"* FROM blobs WHERE run = 5 AND hash = 'x'":                                                                     "INDEX sqlite_autoindex_blobs_1",
+		"run FROM notices WHERE run = 3":                                                                                "INDEX notices_run",
+		"value FROM memory WHERE namespace = 'x' AND key = 'y'":                                                         "INDEX sqlite_autoindex_memory_1 (namespace=? AND key=?)",
+		"* FROM memory WHERE namespace = 'x' AND key >= 'y' AND key < 'z' ORDER BY namespace, key":                      "INDEX sqlite_autoindex_memory_1 (namespace=? AND key>? AND key<?)",
+		"* FROM memory WHERE namespace = 'x' AND (id IN (SELECT rowid FROM memory_text WHERE memory_text MATCH 'yyy'))": "SCAN memory_text VIRTUAL TABLE INDEX",
+		"data FROM cache WHERE key = 'x' AND until > 3":                                                                 "INDEX sqlite_autoindex_cache_1 (key=?)",
+		"1 FROM cache WHERE until <= 3":                                                                                 "INDEX cache_until",
+		"seq FROM event_log WHERE run = 'x' AND seq > 3 LIMIT 20":                                                       "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 	} {
 		if plan := strings.Join(query(t, db, "EXPLAIN QUERY PLAN SELECT "+text), "\n"); !strings.Contains(plan, want) {
 			t.Errorf("SELECT %s is run by\n%s", text, plan)
@@ -314,7 +316,8 @@ func TestBoundsOfTheKey(t *testing.T) {
 	}
 }
 
-// storedCommits are what testdata/v1.db holds; every later version must read it just so.
+// storedCommits are what testdata/v1.db holds, which version 1 has written, besides a claim of the first run and a flow's
+// source. Every later version must read it just so.
 func storedCommits() (first, second store.Commit) {
 	cost, at := 0.125, func(n int64) time.Time { return time.UnixMilli(1767323045006 + n).UTC() }
 	first = store.Commit{
@@ -338,8 +341,9 @@ func storedCommits() (first, second store.Commit) {
 	return first, second
 }
 
-// A schema that was released is never edited: a file of version 1 would not have the edit, and nothing would tell.
-func TestMigrationsLeadFromTheStoredFileToTheSchema(t *testing.T) {
+// version1 opens a copy of the stored file.
+func version1(t *testing.T) *DB {
+	t.Helper()
 	data, err := os.ReadFile("testdata/v1.db")
 	if err != nil {
 		t.Fatal(err)
@@ -348,15 +352,19 @@ func TestMigrationsLeadFromTheStoredFileToTheSchema(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return open(t, path, Options{})
+}
+
+// A schema that was released is never edited: a file of version 1 would not have the edit, and nothing would tell.
+func TestMigrationsLeadFromTheStoredFileToTheSchema(t *testing.T) {
 	const schema = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
-	old, made := query(t, open(t, path, Options{}), schema), query(t, fresh(t), schema)
+	old, made := query(t, version1(t), schema), query(t, fresh(t), schema)
 	if !reflect.DeepEqual(old, made) {
 		t.Errorf("a migrated file has\n%s\na new one has\n%s", strings.Join(old, "\n"), strings.Join(made, "\n"))
 	}
 }
 
 func TestOpensFilesOfVersion1(t *testing.T) {
-	const file = "testdata/v1.db"
 	first, second := storedCommits()
 	clock := time.UnixMilli(1767323046000).UTC()
 	ctx := t.Context()
@@ -366,21 +374,7 @@ func TestOpensFilesOfVersion1(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if *update {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		db := open(t, file, Options{Now: func() time.Time { return clock }})
-		must(db.Commit(ctx, first), db.Commit(ctx, second), db.PutFlow(ctx, "sha256:f", []byte("version: 1\n")))
-		_, err := db.Claim(ctx, store.Claim{Run: first.Run.ID, Now: clock,
-			Worker: store.Worker{ID: "w", Boot: "b", Namespace: "n", PID: 4711, Started: "s"}})
-		must(err, db.Close())
-	}
-	data, err := os.ReadFile(file)
-	must(err)
-	path := filepath.Join(t.TempDir(), "v1.db")
-	must(os.WriteFile(path, data, 0o600))
-	db := open(t, path, Options{})
+	db := version1(t)
 
 	want := first.Run
 	want.Seq, want.Epoch, want.Updated = 3, 2, first.Events[2].At

@@ -59,6 +59,7 @@ type DB struct {
 var (
 	_ store.Store  = (*DB)(nil)
 	_ store.Memory = (*DB)(nil)
+	_ store.Cache  = (*DB)(nil)
 )
 
 // Open opens the database at path and makes it when there is none; the folder must exist. It brings an older schema up to

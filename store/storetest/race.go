@@ -147,6 +147,54 @@ var raceTests = []test{
 		b.same("counter", *b.memoryConflict("counter"), store.MemoryConflict{Namespace: "n", Key: "counter",
 			Version: workers * writes, Value: fmt.Append(nil, workers*writes)})
 	}},
+	{"memory loses no write in or outside of runs", func(b *bench) {
+		const workers, writes = 8, 10
+		m := b.memory()
+		var got tally
+		for i := range workers {
+			b.create(fmt.Sprint("r", i))
+		}
+		together(workers, func(i int) {
+			r := store.Run{ID: fmt.Sprint("r", i), Seq: 1, Epoch: 1}
+			for version, done := int64(0), 0; done < writes; {
+				write := []store.MemoryWrite{set("counter", fmt.Sprint(version+1), version)}
+				var err error
+				if i%2 == 0 {
+					err = m.Memorize(b.ctx, write)
+				} else {
+					c := bare(r)
+					c.Memory = write
+					err = b.s.Commit(b.ctx, c)
+				}
+				var conflict *store.MemoryConflict
+				switch {
+				case err == nil:
+					done, version = done+1, version+1
+				case errors.As(err, &conflict):
+					version = conflict.Version
+				default:
+					got.add(err)
+					return
+				}
+				// What is found meanwhile is one write as a whole, and no older than what this worker has seen.
+				found, err := m.Memories(b.ctx, store.MemoryFilter{Namespace: "n", Query: "counter"})
+				if err != nil || len(found) > 1 || version > 0 && len(found) == 0 {
+					got.add(fmt.Errorf("%d entries were found, error %w", len(found), err))
+					return
+				}
+				for _, e := range found {
+					if e.Version < version || string(e.Value) != fmt.Sprint(e.Version) {
+						got.add(fmt.Errorf("version %d holds %s, at least %d was expected", e.Version, e.Value, version))
+					}
+				}
+			}
+		})
+		b.same("errors", got.count, map[string]int(nil))
+		b.same("hits", b.recalled(store.MemoryFilter{Query: fmt.Sprint(workers * writes)}), []string{"n/counter"})
+		entry, err := m.Remembered(b.ctx, "n", "counter")
+		b.is("counter", err, nil)
+		b.same("version", entry.Version, int64(workers*writes))
+	}},
 	{"every notice arrives once", func(b *bench) {
 		const senders, each = 8, 10
 		b.create("r")

@@ -24,6 +24,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Filter", filterTests},
 		{"Data", dataTests},
 		{"Memory", memoryTests},
+		{"Memorize", memorizeTests},
+		{"Recall", recallTests},
+		{"Cache", cacheTests},
 		{"Race", raceTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
