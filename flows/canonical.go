@@ -44,6 +44,9 @@ func (c *compiler) digests() {
 			v, _ := c.m.Variable(name)
 			buf.WriteString("\nvariable " + name + " ")
 			buf.Write(v.Schema.JSON())
+			if v.Secret {
+				buf.WriteString(" secret")
+			}
 		}
 		s.Digest = digest(buf.Bytes())
 	}
@@ -78,7 +81,7 @@ func canonical(buf *bytes.Buffer, n *node, s *shape, fl flags) {
 }
 
 func canonicalStruct(buf *bytes.Buffer, n *node, s *shape) {
-	if !isMapping(n) { // a bare scalar means the same as a mapping with one key
+	if !isMapping(n) { // a bare scalar or list means the same as a mapping with one key
 		f, _ := s.scalar()
 		if f.name == "" {
 			writeJSON(buf, nodeValue(n))

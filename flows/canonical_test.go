@@ -21,10 +21,16 @@ func hashOf(t interface{ Fatalf(string, ...any) }, source []byte) string {
 	return digest(buf.Bytes())
 }
 
-// TestHashIgnoresForm writes the large flow anew in random ways: other order of fixed keys, other quotes and brackets,
-// comments, an anchor holder. Its hash stays. Then one scalar changes, and the hash with it.
+// TestHashIgnoresForm writes large flows anew in random ways: other order of fixed keys, other quotes and brackets,
+// comments, an anchor holder. Their hash stays. Then one scalar changes, and the hash with it.
 func TestHashIgnoresForm(t *testing.T) {
-	source, err := os.ReadFile("testdata/ok/support.yaml")
+	for _, name := range []string{"support.yaml", "examples.yaml", "keys.yaml"} {
+		t.Run(name, func(t *testing.T) { hashIgnoresForm(t, "testdata/ok/"+name) })
+	}
+}
+
+func hashIgnoresForm(t *testing.T, file string) {
+	source, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +143,14 @@ func TestHash(t *testing.T) {
 			t.Errorf("%s: the hash is the same: %v, want %v", test.name, got == want, test.same)
 		}
 	}
+	listed := toolsFlow(3, "")
+	for form, same := range map[string]bool{"{of: [add_1, add_2, add_3]}": true, "[add_1, {tool: add_2}, add_3]": true,
+		"{of: [add_1, add_2, add_3], select: {top: 2}}": false, "[add_1, {tool: add_2, when: 'true'}, add_3]": false} {
+		other := strings.Replace(listed, "[add_1, add_2, add_3]", form, 1)
+		if got := hashOf(t, []byte(other)) == hashOf(t, []byte(listed)); got != same || other == listed {
+			t.Errorf("tools: %s: the hash is that of the plain list: %v, want %v", form, got, same)
+		}
+	}
 	properties := exampleHead + "vars: {a: {type: object, properties: {x: {type: string}, y: {type: string}}}}\n" + exampleTail
 	turned := strings.Replace(properties, "x: {type: string}, y: {type: string}", "y: {type: string}, x: {type: string}", 1)
 	if hashOf(t, []byte(properties)) == hashOf(t, []byte(turned)) {
@@ -165,6 +179,15 @@ func TestDigest(t *testing.T) {
 		{"another state's key", "limits: {turns: 4}", "limits: {turns: 5}", true},
 		{"the flow's description", "description: Resolve", "description: Solve", true},
 		{"its limits", "limits: {visits: 3, turns: 8", "limits: {visits: 3, turns: 9", false},
+		{"its examples", "    limits: {visits: 3", "    examples: [{user: Go, assistant: Done}]\n    limits: {visits: 3", false},
+		{"a guard of its tool", "tools: [lookup_order, refund_order]", "tools: [lookup_order, {tool: refund_order, when: 'wish != null'}]", false},
+		{"the form of its tools", "tools: [lookup_order, refund_order]", "tools: {of: [{tool: lookup_order}, refund_order]}", true},
+		{"how many tools it is given", "tools: [lookup_order, refund_order]", "tools: {of: [lookup_order, refund_order], select: {top: 1}}", false},
+		{"its cache", "    limits: {visits: 3", "    cache: true\n    limits: {visits: 3", false},
+		{"its model", "    limits: {visits: 3", "    model: default\n    limits: {visits: 3", false},
+		{"another state's examples", "    limits: {turns: 4}", "    examples: [{user: Go, assistant: {order_id: A1001}}]\n    limits: {turns: 4}", true},
+		{"another state's cache", "    limits: {turns: 4}", "    cache: true\n    limits: {turns: 4}", true},
+		{"how the model is declared", "temperature: 0.2", "temperature: 0.3", true},
 		{"a tool that it can use", "SET status = 'refunded'", "SET status = 'paid back'", false},
 		{"the schema of a variable that it reads", "'^A[0-9]{4}$'", "'^A[0-9]{5}$'", false},
 		{"the schema of another variable", "wish: {type: string, enum: [refund, exchange, question]}", "wish: {type: string, enum: [refund, exchange, question, x]}", true},

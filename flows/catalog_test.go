@@ -32,9 +32,11 @@ func testCatalog() Catalog {
 		ToolKinds: map[string]machine.ToolKind{
 			"builtin": {Doc: "A tool that flowctl brings.", Config: func() machine.ToolConfig { return new(builtinConfig) }},
 			"sql":     {Doc: "One SQL statement.", Config: func() machine.ToolConfig { return new(sqlConfig) }},
+			"mcp":     {Doc: "A tool of a server.", Config: func() machine.ToolConfig { return new(mcpConfig) }},
 		},
 		ModelKinds: map[string]ModelKind{
-			"openai": {Doc: "Any OpenAI-compatible endpoint.", Config: func() any { return new(openaiConfig) }},
+			"openai": {Doc: "Any OpenAI-compatible endpoint.", Config: func() any { return new(openaiConfig) },
+				Fallbacks: func(config any) []string { return config.(*openaiConfig).Fallback }, Check: checkOpenai},
 			"script": {Doc: "Answers from a file.", Config: func() any { return new(scriptConfig) }},
 		},
 	}
@@ -47,6 +49,26 @@ type openaiConfig struct {
 	Temperature *float64         `yaml:"temperature" doc:"Randomness"`
 	MaxTokens   int64            `yaml:"max_tokens" flow:"min1" doc:"Longest answer"`
 	Timeout     machine.Duration `yaml:"timeout" doc:"Longest time of one call"`
+	Fallback    []string         `yaml:"fallback" flow:"one" doc:"Models that are asked instead"`
+	Extra       machine.Value    `yaml:"extra" doc:"Fields of the request"`
+	Prices      *openaiPrices    `yaml:"prices" doc:"What tokens cost"`
+}
+
+type openaiPrices struct {
+	Prompt     float64 `yaml:"prompt" flow:"required" doc:"Of the request"`
+	Completion float64 `yaml:"completion" flow:"required" doc:"Of the answer"`
+}
+
+func checkOpenai(config any, s ModelScope) []machine.ConfigProblem {
+	c := config.(*openaiConfig)
+	var found []machine.ConfigProblem
+	if _, ok := c.Extra.(machine.Values); c.Extra != nil && !ok {
+		found = append(found, machine.ConfigProblem{Path: "extra", Message: "extra must be a mapping"})
+	}
+	if s.CostLimit > 0 && s.Used && c.Prices == nil {
+		found = append(found, machine.ConfigProblem{Rule: ruleNoPrices, Message: s.Name + " has no prices, so limits.cost does not count it"})
+	}
+	return found
 }
 
 type scriptConfig struct {
@@ -64,18 +86,43 @@ func (c *sqlConfig) Uses(s machine.ToolScope) machine.ToolUses {
 	if _, ok := s.Machine.Databases.Get(c.Database); !ok {
 		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: "database", Message: "the flow has no database " + c.Database})
 	}
+	uses.Batch = c.Rows != "one"
+	if s.Batch && c.Rows == "one" {
+		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: "rows", Message: "one row each cannot be read in one go"})
+	}
 	if s.Effect == machine.EffectWrite {
 		uses.Result = []byte(`{"type":"object","properties":{"affected":{"type":"integer"}}}`)
 	}
 	return uses
 }
 
+type mcpConfig struct {
+	Server string `yaml:"server" flow:"required" doc:"Name of a server"`
+	Tool   string `yaml:"tool" flow:"required" doc:"Its tool"`
+}
+
+func (c *mcpConfig) Uses(s machine.ToolScope) machine.ToolUses {
+	uses := machine.ToolUses{Effect: machine.EffectWrite}
+	if _, ok := s.Machine.Servers.Get(c.Server); !ok {
+		uses.Problems = []machine.ConfigProblem{{Path: "server", Message: "the flow has no server " + c.Server}}
+	}
+	return uses
+}
+
 type builtinConfig struct {
-	Name string `yaml:"name" flow:"required,enum:calculator|read_file" doc:"Which one"`
+	Name string `yaml:"name" flow:"required,enum:calculator|read_file|remember" doc:"Which one"`
 	Root string `yaml:"root" doc:"Folder"`
 }
 
-func (c *builtinConfig) Uses(machine.ToolScope) machine.ToolUses {
+func (c *builtinConfig) Uses(s machine.ToolScope) machine.ToolUses {
+	if c.Name == "remember" {
+		uses := machine.ToolUses{Description: "Remember a value.", Effect: machine.EffectWrite,
+			Parameters: []byte(`{"type":"object","properties":{"key":{"type":"string"},"value":{}},"required":["key","value"]}`)}
+		if s.Machine.Memory == nil {
+			uses.Problems = []machine.ConfigProblem{{Path: "name", Rule: ruleNoMemory, Message: "the flow has no memory to remember in"}}
+		}
+		return uses
+	}
 	return machine.ToolUses{Description: "Compute a sum.", Effect: machine.EffectRead,
 		Parameters: []byte(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`),
 		Result:     []byte(`{"type":"number"}`)}
@@ -128,7 +175,7 @@ type collectConfig struct {
 }
 
 type collectField struct {
-	Name machine.VarRef `yaml:"name" flow:"required,scalar,write" doc:"The variable"`
+	Name machine.VarRef `yaml:"name" flow:"required,scalar,write,secret" doc:"The variable"`
 	Ask  machine.Text   `yaml:"ask" doc:"The question"`
 }
 
@@ -230,14 +277,14 @@ func (c *agentConfig) Uses(s machine.Scope) machine.Uses {
 
 type askConfig struct {
 	Question machine.Text            `yaml:"question" flow:"required,prompt" doc:"The question"`
-	Into     machine.VarRef          `yaml:"into" flow:"write" doc:"Variable for the answer"`
+	Into     machine.VarRef          `yaml:"into" flow:"write,secret" doc:"Variable for the answer"`
 	Choices  machine.Ordered[choice] `yaml:"choices" flow:"outcomes" doc:"Answers to choose from"`
 	Timeout  machine.Duration        `yaml:"timeout" doc:"The human's time"`
 }
 
 type choice struct {
 	Label machine.Text   `yaml:"label" flow:"required,scalar" doc:"What the human sees"`
-	Into  machine.VarRef `yaml:"into" flow:"write" doc:"Variable for a new value"`
+	Into  machine.VarRef `yaml:"into" flow:"write,secret" doc:"Variable for a new value"`
 }
 
 func (c *askConfig) Uses(machine.Scope) machine.Uses {
@@ -271,9 +318,9 @@ func (c *confirmConfig) Uses(machine.Scope) machine.Uses {
 
 type callConfig struct {
 	Tool   machine.ToolRef               `yaml:"tool" flow:"required" doc:"The tool"`
-	Args   machine.Ordered[machine.Tree] `yaml:"args" doc:"Its arguments"`
+	Args   machine.Ordered[machine.Tree] `yaml:"args" flow:"secret" doc:"Its arguments"`
 	Expect machine.Expr                  `yaml:"expect" flow:"expr:result" doc:"What must hold of the result"`
-	Into   machine.VarRef                `yaml:"into" flow:"write" doc:"Variable for the result"`
+	Into   machine.VarRef                `yaml:"into" flow:"write,secret" doc:"Variable for the result"`
 }
 
 func (c *callConfig) Uses(machine.Scope) machine.Uses {

@@ -21,6 +21,12 @@ var checks = []func(*compiler){
 	checkUnused,
 	checkFiles,
 	checkHeard,
+	checkExamples,
+	checkNoModel,
+	checkMemory,
+	checkBudgets,
+	checkFallbacks,
+	checkModels,
 }
 
 // whole says whether the graph is known: a state whose handler could not be asked has outcomes that nobody knows, and a

@@ -85,16 +85,31 @@ const (
 	tooManyTools = 15
 )
 
-// checkToolCounts: many-tools and too-many-tools.
+// checkToolCounts: many-tools and too-many-tools. They count what a model is given of the tools that the state lists; those
+// that its handler knows besides are called by the handler.
 func checkToolCounts(c *compiler) {
-	for _, s := range c.m.States {
-		count := len(s.Value.Tools)
+	for i := range c.m.States {
+		s := c.m.States[i].Value
+		listed := names{}
+		for _, use := range c.file.States[i].Value.Tools.Of {
+			listed.add(string(use.Tool))
+		}
+		delete(listed, "") // missing, or no text: said already
+		if s.Model == machine.ModelNone || s.End() && c.asked(s.Name) {
+			continue // nobody chooses
+		}
+		count, given := int64(len(listed)), ""
+		if s.Select > 0 && s.Select < count {
+			given = fmt.Sprintf(", of which select gives a model %d", s.Select)
+			count = s.Select
+		}
 		at := c.under("states." + s.Name + ".tools")
 		switch {
 		case count > tooManyTools:
-			c.add(at, problem(ruleTooManyTools, "%s has %d tools; at most %d are allowed", s.Name, count, tooManyTools))
+			c.add(at, problem(ruleTooManyTools, "%s has %d tools%s; at most %d are allowed, so split the state or add select: {top: %d}",
+				s.Name, len(listed), given, tooManyTools, manyTools))
 		case count > manyTools:
-			c.add(at, advice(ruleManyTools, "%s has %d tools; with more than %d a model chooses worse", s.Name, count, manyTools))
+			c.add(at, advice(ruleManyTools, "%s has %d tools%s; with more than %d a model chooses worse", s.Name, len(listed), given, manyTools))
 		}
 	}
 }

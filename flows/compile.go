@@ -135,10 +135,15 @@ func (c *compiler) run() {
 	c.variables()
 	c.models()
 	c.databases()
-	c.scope = exprScope{Vars: map[string]machine.Schema{}, States: c.file.States.Names(), Lines: c.doc.lines}
+	c.scope = exprScope{Vars: map[string]machine.Schema{}, Secret: map[string]bool{}, States: c.file.States.Names(), Lines: c.doc.lines}
 	for _, v := range slices.Concat(c.m.Inputs, c.m.Vars) {
 		c.scope.Vars[v.Name] = v.Value.Schema
+		if v.Value.Secret {
+			c.scope.Secret[v.Name] = true
+		}
 	}
+	c.servers()
+	c.memory()
 	c.tools()
 	c.states()
 	for _, check := range checks {
@@ -236,17 +241,18 @@ func (c *compiler) variable(section, name string, s machine.Schema, input bool) 
 	if _, node := lookup(child(c.root.Node, join(section, name)), "default"); node != nil {
 		v.HasDefault, v.Default = true, nodeValue(node)
 	}
+	v.Secret = c.secret(section, name, s)
 	return v
 }
 
-// firstMessage finds the input that is the run's first human message.
+// firstMessage finds the input that is the run's first human message. A secret one is none: messages are shown.
 func firstMessage(inputs machine.Ordered[machine.Variable]) string {
-	if v, ok := inputs.Get("message"); ok && v.Schema.Info().Allows("string") {
+	if v, ok := inputs.Get("message"); ok && !v.Secret && v.Schema.Info().Allows("string") {
 		return "message"
 	}
 	var texts []string
 	for _, in := range inputs {
-		if kinds := in.Value.Schema.Info().Types; !in.Value.HasDefault && slices.Equal(kinds, []string{"string"}) {
+		if kinds := in.Value.Schema.Info().Types; !in.Value.HasDefault && !in.Value.Secret && slices.Equal(kinds, []string{"string"}) {
 			texts = append(texts, in.Name)
 		}
 	}

@@ -60,19 +60,12 @@ func (c *compiler) asked(state string) bool {
 func (c *compiler) state(name string, pos machine.Pos, decl *stateDecl) *machine.State {
 	s := &machine.State{
 		Name: name, Pos: pos, Handler: decl.Handler, Description: decl.Description, Instructions: decl.Instructions,
-		With: decl.With, View: view(decl.View),
+		With: decl.With, Examples: examples(decl.Examples), View: view(decl.View), Cache: decl.Cache,
 		Limits: machine.StateLimits{Visits: or(decl.Limits.Visits, machine.DefaultVisits),
 			Turns: or(decl.Limits.Turns, machine.DefaultTurns), Time: decl.Limits.Time},
 		Transitions: map[machine.Outcome][]machine.Branch{}, Falls: map[machine.Outcome]machine.Outcome{},
 	}
-	for i, tool := range decl.Tools {
-		if slices.Contains(s.Tools, string(tool)) {
-			c.add(spot{File: decl.At.File, Node: child(decl.At.Node, "tools").Content[i], Path: join(decl.At.Path, "tools")},
-				problem(ruleDuplicateKey, "%s stands in tools twice", tool))
-			continue
-		}
-		s.Tools = append(s.Tools, string(tool))
-	}
+	c.toolsOfState(s, decl)
 	s.ModelName = c.modelOf(decl)
 	s.Model = machine.ModelDeclared
 	if s.ModelName == "" {
@@ -81,9 +74,45 @@ func (c *compiler) state(name string, pos machine.Pos, decl *stateDecl) *machine
 	return s
 }
 
+// toolsOfState fills in the tools that a state lists itself.
+func (c *compiler) toolsOfState(s *machine.State, decl *stateDecl) {
+	for _, use := range decl.Tools.Of {
+		name := string(use.Tool)
+		if name == "" {
+			continue // missing, or no text: said already
+		}
+		if slices.Contains(s.Tools, name) {
+			c.add(use.At, problem(ruleDuplicateKey, "%s stands in tools twice", name))
+			continue
+		}
+		s.Tools = append(s.Tools, name)
+		if use.When != nil {
+			if s.ToolWhen == nil {
+				s.ToolWhen = map[string]machine.Expr{}
+			}
+			s.ToolWhen[name] = use.When
+		}
+	}
+	if decl.Tools.Select != nil {
+		s.Select = decl.Tools.Select.Top
+	}
+}
+
+func examples(decls []exampleDecl) []machine.Example {
+	var out []machine.Example
+	for _, decl := range decls {
+		e := machine.Example{User: decl.User, Assistant: decl.Assistant}
+		for _, call := range decl.Calls {
+			e.Calls = append(e.Calls, machine.ExampleCall{Tool: string(call.Tool), Args: call.Args, Result: call.Result})
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 func view(decl viewDecl) machine.View {
-	v := machine.View{Attempts: decl.Attempts, Messages: machine.MessageSelect{
-		Mode: machine.MessageMode(decl.Messages.Mode), Last: int(decl.Messages.Last)}}
+	v := machine.View{Attempts: decl.Attempts, Memory: memoryView(decl.Memory), Budget: machine.Budget(decl.Budget),
+		Messages: machine.MessageSelect{Mode: machine.MessageMode(decl.Messages.Mode), Last: int(decl.Messages.Last)}}
 	for _, name := range decl.Vars {
 		v.Vars = append(v.Vars, string(name))
 	}
@@ -149,7 +178,7 @@ func (c *compiler) askHandler(s *machine.State, decl *stateDecl) {
 		c.configProblems(with, uses.Problems)
 		t.reads.add(uses.Reads...)
 		t.reads.add(uses.Shows...)
-		t.shows.add(uses.Shows...)
+		t.shows.add(c.shown(uses.Shows)...)
 		for _, name := range uses.Tools {
 			if _, ok := c.m.Tools.Get(name); ok && !slices.Contains(s.Tools, name) {
 				s.Tools = append(s.Tools, name)
@@ -161,6 +190,9 @@ func (c *compiler) askHandler(s *machine.State, decl *stateDecl) {
 		}
 		slices.Sort(s.Outcomes)
 		s.Outcomes = slices.Compact(s.Outcomes)
+	}
+	if c.m.Memory != nil && (s.View.Memory != nil || len(s.Tools) > 0) { // a tool may remember and recall
+		t.reads.add(c.m.Memory.Reads()...)
 	}
 	s.Reads, s.Writes = t.reads.sorted(), t.writes.sorted()
 	if s.Model != machine.ModelNone {
@@ -184,7 +216,7 @@ func (c *compiler) usesOf(s *machine.State, decl *stateDecl) (uses machine.Uses,
 		switch {
 		case f.Severity != SeverityError || !below(f.Path, with):
 		case slices.ContainsFunc(c.unread, func(path string) bool { return below(f.Path, path) }):
-		case slices.Contains([]string{ruleUnknownVariable, ruleUnknownTool, ruleUnknownState, ruleReadOnly}, f.Rule):
+		case slices.Contains([]string{ruleUnknownVariable, ruleUnknownTool, ruleUnknownState, ruleReadOnly, ruleSecretShown}, f.Rule):
 			unnamed = true
 		default:
 			return uses, false

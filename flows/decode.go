@@ -126,7 +126,7 @@ func last(path string) string {
 	}
 	steps := strings.Split(path, ".")
 	n := len(steps)
-	if n > 1 && slices.Contains([]string{"with", "view", "limits", "transitions", "set", "args"}, steps[n-1]) {
+	if n > 1 && slices.Contains([]string{"with", "view", "limits", "transitions", "set", "args", "budget", "memory", "select"}, steps[n-1]) {
 		return steps[n-2] + "." + steps[n-1]
 	}
 	return steps[n-1]
@@ -235,6 +235,8 @@ func (d *decoder) number(at spot, s *shape, fl flags, dst reflect.Value) {
 			d.mismatch(at, "a whole number")
 		case fl.min && v < 1:
 			d.mismatch(at, "a whole number of at least 1")
+		case fl.upto > 0 && (v < 0 || v > fl.upto):
+			d.mismatch(at, fmt.Sprintf("a whole number from 0 to %d", fl.upto))
 		default:
 			dst.SetInt(v)
 		}

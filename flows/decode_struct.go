@@ -14,7 +14,7 @@ import (
 	"flowctl/flows/spell"
 )
 
-// structure decodes a mapping with fixed keys, or the bare scalar that stands for one.
+// structure decodes a mapping with fixed keys, or the bare scalar or list that stands for one.
 func (d *decoder) structure(at spot, s *shape, fl flags, dst reflect.Value) {
 	outer := d.owner
 	defer func() { d.owner = outer }()
@@ -74,7 +74,7 @@ func (d *decoder) config(s *shape, chosen *variantCase, dst reflect.Value) refle
 
 func (d *decoder) shorthand(at spot, s *shape, fl flags, dst reflect.Value) {
 	f, ok := s.scalar()
-	if ok && isLeaf(at.Node) {
+	if ok && (isLeaf(at.Node) || f.shape.kind == shapeList) {
 		d.value(at, f.shape, f.flags.inside(fl), dst.FieldByIndex(f.index))
 		return
 	}
@@ -176,10 +176,12 @@ var aliases = map[string][]string{
 	"outcomes": {"transitions"}, "events": {"transitions"}, "transition": {"transitions"},
 	"prompt": {"goal", "question", "instructions"}, "task": {"goal"}, "system": {"instructions"},
 	"if": {"when"}, "cond": {"when"}, "condition": {"when"}, "guard": {"when"},
-	"output": {"into"}, "result": {"into", "output"}, "save": {"into"}, "store": {"into"}, "as": {"into"},
+	"output": {"into", "assistant", "result"}, "result": {"into", "output"}, "save": {"into"}, "store": {"into"}, "as": {"into"},
 	"goto": {"to"}, "then": {"to"}, "target": {"to"}, "go": {"to"}, "message": {"say", "question"}, "reply": {"say"},
-	"print": {"say"}, "text": {"question", "say", "output"}, "assign": {"set"}, "update": {"set"},
-	"input": {"from", "inputs", "args"}, "source": {"from"}, "arguments": {"args"}, "params": {"parameters", "args"},
+	"print": {"say"}, "text": {"question", "say", "output"},
+	"few_shot": {"examples"}, "example": {"examples"}, "human": {"user"}, "ai": {"assistant"}, "tool_calls": {"calls"},
+	"answer": {"assistant"}, "response": {"assistant", "result"}, "assign": {"set"}, "update": {"set"},
+	"input": {"from", "inputs", "args", "user"}, "source": {"from"}, "arguments": {"args"}, "params": {"parameters", "args"},
 	"inputs": {"args"}, "input_schema": {"parameters"}, "schema": {"parameters"}, "context": {"view", "vars"},
 	"variables": {"vars"}, "state": {"states", "vars"}, "nodes": {"states"}, "steps": {"states"},
 	"initial": {"start"}, "entry": {"start"}, "begin": {"start"}, "desc": {"description"}, "title": {"name"},
@@ -187,6 +189,10 @@ var aliases = map[string][]string{
 	"max_turns": {"turns"}, "max_steps": {"steps"}, "max_visits": {"visits"}, "db": {"database"}, "sql": {"query"},
 	"confirmation": {"confirm"}, "confirm": {"approval"}, "side_effects": {"effect"}, "key": {"api_key_env"},
 	"api_key": {"api_key_env"}, "url": {"base_url"}, "file": {"path"}, "model_name": {"model"}, "lang": {"language"},
+	"retries": {"retry"}, "max_retries": {"retry"}, "lock": {"resource"}, "locks": {"resource"}, "batched": {"batch"},
+	"name": {"id", "tool"}, "list": {"of"}, "choose": {"select"}, "rank": {"select"}, "k": {"top"}, "top_k": {"top"}, "limit": {"top"},
+	"query": {"search"}, "patterns": {"keys"}, "scope": {"namespace"}, "remember": {"memory"}, "recall": {"memory"},
+	"tokens": {"budget"}, "max_tokens": {"budget"}, "servers": {"mcp"}, "mcp_servers": {"mcp"}, "mcpservers": {"mcp"},
 }
 
 func (d *decoder) unknownKey(at spot, key *node, s *shape, fields []field) {
@@ -250,11 +256,15 @@ func (d *decoder) schema(at spot, fl flags, dst reflect.Value) {
 		d.mismatch(at, "a schema, such as {type: string}")
 		return
 	}
-	if d.words(at); isBroken(at.Node) {
+	written := at
+	if fl.variable {
+		written.Node = d.withoutSecret(at)
+	}
+	if d.words(written); isBroken(written.Node) {
 		return
 	}
 	var buf bytes.Buffer
-	nodeJSON(&buf, at.Node)
+	nodeJSON(&buf, written.Node)
 	data, prefix := buf.Bytes(), ""
 	if fl.short {
 		full, short, err := schema.Short(data)
@@ -271,6 +281,9 @@ func (d *decoder) schema(at spot, fl flags, dst reflect.Value) {
 		place := pointed(at, strings.TrimPrefix(flaw.Path, prefix), flaw.Key)
 		f := problem(ruleBadSchema, "%s", flaw.Message)
 		f.Suggestion = flaw.Suggestion
+		if flaw.Key && strings.HasSuffix(flaw.Path, "/secret") {
+			f.Message += "; secret: true stands at the top of an input or variable"
+		}
 		d.add(place, f)
 	}
 	if len(flaws) > 0 {
@@ -282,6 +295,22 @@ func (d *decoder) schema(at spot, fl flags, dst reflect.Value) {
 		return
 	}
 	dst.Set(reflect.ValueOf(compiled))
+}
+
+// withoutSecret gives the schema of a variable without the key `secret`, which is the flow's and no keyword of JSON Schema.
+func (d *decoder) withoutSecret(at spot) *node {
+	key, value := lookup(at.Node, "secret")
+	if value == nil {
+		return at.Node
+	}
+	if !isLeaf(value) || value.Tag != tagBool {
+		d.mismatch(spot{File: at.File, Node: value, Path: join(at.Path, "secret")}, "true or false")
+	}
+	rest := *at.Node
+	rest.Content = slices.Clone(at.Node.Content)
+	i := slices.Index(rest.Content, key)
+	rest.Content = slices.Delete(rest.Content, i, i+2)
+	return &rest
 }
 
 // pointed follows a JSON pointer as far as it goes; with key it stops at the last name itself.

@@ -61,9 +61,10 @@ type exprScope struct {
 	Result    machine.Schema // nil is any
 	HasArgs   bool
 	Args      machine.Schema    // nil is any
-	ArgsOnly  bool              // args and run are all there is: no variables, no last, no visits
+	ArgsOnly  bool              // args and run are all there is: no variables, no last, no visits; without HasArgs, no run either
 	Env       func(name string) // env("NAME") is allowed, and this is told the name; nil: it is not
 	Secret    map[string]bool   // variables whose values stand in no error
+	NoSecret  string            // why none of them may be named here; "": they may
 	Lines     []string          // the file, for exact positions inside quoted and block texts; nil: only those that need none
 }
 

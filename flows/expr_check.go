@@ -265,7 +265,7 @@ func (c *exprCheck) lookup(name string) bool {
 		c.used[name] = typeOfSchema(s)
 		return true
 	}
-	if t, ok := c.known[name]; ok && !(c.scope.ArgsOnly && name == "last") {
+	if t, ok := c.known[name]; ok && !(c.scope.ArgsOnly && (name == "last" || !c.scope.HasArgs)) {
 		c.used[name] = t
 		return true
 	}
@@ -286,6 +286,9 @@ func (c *exprCheck) name(n *ast.IdentifierNode) {
 	case name == "$env":
 		c.addAt(n, problem(ruleForbidden, "$env does not exist here; name the variable itself"))
 	case c.lookup(name):
+		if c.scope.Secret[name] && c.scope.NoSecret != "" {
+			c.addAt(n, problem(ruleSecretShown, "%s is secret, and %s", name, c.scope.NoSecret))
+		}
 	case c.scope.ArgsOnly && name != "env":
 		c.addAt(n, c.argsOnly(name))
 	case name == "visits" || name == "env":
@@ -305,8 +308,13 @@ func (c *exprCheck) name(n *ast.IdentifierNode) {
 	}
 }
 
-// argsOnly says that a tool's text names something that only flows and states know.
+// argsOnly says that the text of a tool or a server names something that only flows and states know.
 func (c *exprCheck) argsOnly(name string) Finding {
+	if !c.scope.HasArgs {
+		f := problem(ruleUnknownName, "the texts of a server see env(\"NAME\") only, not %s: one server serves many calls and runs", name)
+		f.Got = name
+		return f
+	}
 	f := problem(ruleUnknownName, "a tool's texts see its arguments and run only, not %s; make it a parameter and write args.NAME", name)
 	if args := typeOfSchema(c.scope.Args); args != nil && args.fields[name] != nil {
 		f = problem(ruleUnknownName, "arguments are named with args here, not %s", name)
@@ -379,7 +387,7 @@ func (c *exprCheck) envCall(n *ast.CallNode) {
 		return
 	}
 	if c.scope.Env == nil {
-		c.addAt(n, problem(ruleEnvPlace, "env(\"NAME\") is allowed only in the headers of an http tool"))
+		c.addAt(n, problem(ruleEnvPlace, "env(\"NAME\") is allowed only in headers, and in env of a command or a server"))
 		return
 	}
 	c.scope.Env(name)

@@ -160,7 +160,7 @@ var exprFindings = []struct {
 		`1:1 expr-forbidden: date does not exist here: texts in ISO form (2026-01-31) compare in order as they are`},
 	{`now()`, `1:1 expr-forbidden: now does not exist here: the answer of an expression must not change with the clock; ` +
 		`run.started_at is when the run began`},
-	{`env("KEY")`, `1:1 env-not-allowed: env("NAME") is allowed only in the headers of an http tool`},
+	{`env("KEY")`, `1:1 env-not-allowed: env("NAME") is allowed only in headers, and in env of a command or a server`},
 	{strings.Repeat("1+", 150) + "1", `1:1 expr-forbidden: the expression has more than 200 parts; split it, or let a tool decide`},
 	{`"` + strings.Repeat("x", 4000) + `"`,
 		`1:1 expr-forbidden: the expression is longer than 4000 bytes; split it, or let a tool decide`},

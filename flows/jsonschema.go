@@ -35,6 +35,9 @@ func jsonSchema(s *shape, fl flags) machine.Values {
 		if fl.min {
 			out["minimum"] = int64(1)
 		}
+		if fl.upto > 0 {
+			out["minimum"], out["maximum"] = int64(0), fl.upto
+		}
 		return out
 	case shapeFloat:
 		return machine.Values{"type": "number", "minimum": int64(0)}
@@ -45,7 +48,11 @@ func jsonSchema(s *shape, fl flags) machine.Values {
 	case shapePattern:
 		return machine.Values{"type": "string", "format": "regex"}
 	case shapeSchema:
-		return machine.Values{"type": "object"}
+		out := machine.Values{"type": "object"}
+		if fl.variable {
+			out["properties"] = machine.Values{"secret": machine.Values{"type": "boolean", "description": secretDoc}}
+		}
+		return out
 	case shapeTree, shapeValue:
 		return machine.Values{}
 	case shapeList:

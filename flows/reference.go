@@ -94,6 +94,9 @@ func describe(s *shape, fl flags) string {
 	case shapeBool:
 		return "true or false"
 	case shapeInt:
+		if fl.upto > 0 {
+			return fmt.Sprintf("whole number from 0 to %d", fl.upto)
+		}
 		return "whole number"
 	case shapeFloat:
 		return "number"

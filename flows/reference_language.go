@@ -17,6 +17,7 @@ func languageReference() string {
 		fmt.Fprintf(&b, "- `%s`: %s\n", k.Name, k.Doc)
 	}
 	b.WriteByte('\n')
+	b.WriteString(wrap(secretsReference))
 	b.WriteString(wrap(fmt.Sprintf(namesReference, codes(reserved, " "), codes(reservedOutcomes, " "))))
 	return b.String()
 }
@@ -110,9 +111,21 @@ Types come from the schemas and are checked when the flow is read; at run time, 
 
 `
 
+const secretsReference = `### Secret variables
+
+An input or variable of type string with ` + "`secret: true`" + ` holds what nobody is shown, such as a typed code. It is filled by ` +
+	"`ask`, `collect`, `call`" + ` or ` + "`set`" + `, and stands only in the arguments of ` + "`call`" + `, in ` + "`when`, `expect`" + ` and ` +
+	"`approval.when`" + `, and in what ` + "`set`" + ` writes into another secret variable. Anywhere else, as in a view, a prompt, a question,
+` + "`say`" + `, an output, the memory or the steps of a plan, it is an error when the flow is checked. It has no default, since the flow
+is read by many. Keys and passwords of the flow itself are no variables: they come from the environment.
+
+`
+
 const namesReference = `### Names
 
 Names are lower-case letters, digits and ` + "`_`" + `, a letter first. Inputs and variables share one namespace, and are none of %s.
 
 Intents, choices and outcomes of an agent are none of %s.
+
+No model is called ` + "`none`" + `, and no tool ` + "`finish`" + `.
 `

@@ -68,6 +68,8 @@ func (c *compiler) settleVar(p pending, name string) {
 		c.add(p.at, c.noSuch(ruleUnknownVariable, "variable", "vars", name, known))
 	case p.flags.write && v.Input:
 		c.add(p.at, problem(ruleReadOnly, "%s is an input and cannot be written; declare a variable for it in vars", name))
+	default:
+		c.settleSecret(p, v, name)
 	}
 	c.used[name] = true
 	c.touch(p, func(t *touched) {
@@ -90,6 +92,7 @@ func (c *compiler) settleText(p pending, scope exprScope) {
 	if p.flags.env {
 		scope.Env = func(name string) { c.env.add(name) }
 	}
+	scope.NoSecret = c.whySecret(p)
 	var compiled interface{ Reads() []string }
 	var found []Finding
 	switch p.shape.kind {

@@ -20,7 +20,7 @@ type Rule struct {
 
 // Rules gives all rules, sorted by group. The slice is the caller's.
 func Rules() []Rule {
-	return slices.Concat(yamlRules, shapeRules, nameRules, valueRules, graphRules, adviceRules)
+	return slices.Concat(yamlRules, shapeRules, nameRules, valueRules, graphRules, modelRules, adviceRules)
 }
 
 // The ids of the rules, as they stand in brackets behind a message.
@@ -63,12 +63,21 @@ const (
 	ruleNoFile     = "missing-file"
 	ruleCannotHold = "cannot-hold"
 
+	ruleSecretShown = "secret-shown"
+
 	ruleMissingRoute   = "missing-route"
 	ruleUnknownOutcome = "unknown-outcome"
 	ruleUnusedDefault  = "unused-default"
 	ruleGuardOrder     = "guard-order"
 	ruleUnreachable    = "unreachable"
 	ruleDeadEnd        = "dead-end"
+
+	ruleBadExample    = "bad-example"
+	ruleFallbackCycle = "fallback-cycle"
+	ruleNoModel       = "no-model"
+	ruleNoPrices      = "no-prices"
+	ruleNoMemory      = "no-memory"
+	ruleSmallBudget   = "small-budget"
 
 	ruleOpenObject     = "open-object"
 	ruleManyTools      = "many-tools"
@@ -90,6 +99,16 @@ func problem(rule, format string, args ...any) Finding {
 // advice makes a finding that does not.
 func advice(rule, format string, args ...any) Finding {
 	return Finding{Rule: rule, Severity: SeverityWarning, Message: fmt.Sprintf(format, args...)}
+}
+
+// severityOf gives the severity of a rule. One that is not listed is an error.
+func severityOf(id string) Severity {
+	for _, r := range Rules() {
+		if r.ID == id {
+			return r.Severity
+		}
+	}
+	return SeverityError
 }
 
 // structural drops the findings of lint rules.

@@ -90,15 +90,15 @@ var adviceRules = []Rule{
 	},
 	{
 		ID: ruleManyTools, Severity: SeverityWarning, Lint: true, Title: "Many tools in one state",
-		Doc:   `A model chooses worse among more than 5 tools. Split the state, or give it only what it needs.`,
-		Wrong: toolsFlow(6),
-		Right: toolsFlow(5),
+		Doc:   `A model chooses worse among more than 5 tools. Split the state, give it only what it needs, or let select: {top: 5} give the model those that fit its task best.`,
+		Wrong: toolsFlow(6, ""),
+		Right: toolsFlow(5, ""),
 	},
 	{
 		ID: ruleTooManyTools, Severity: SeverityError, Lint: true, Title: "Too many tools in one state",
-		Doc:   `More than 15 tools in one state are refused: no model chooses well among them. Split the state.`,
-		Wrong: toolsFlow(16),
-		Right: toolsFlow(5),
+		Doc:   `More than 15 tools in one state are refused: no model chooses well among them. Split the state, or let select: {top: 5} give the model those that fit its task best.`,
+		Wrong: toolsFlow(16, ""),
+		Right: toolsFlow(16, "5"),
 	},
 	{
 		ID: ruleUnusedVariable, Severity: SeverityWarning, Lint: true, Title: "An input or variable that nothing uses",
@@ -166,16 +166,20 @@ states:
 `
 }
 
-// toolsFlow is a small flow with a number of tools in one state.
-func toolsFlow(count int) string {
+// toolsFlow is a small flow with a number of tools in one state, of which top are given to a model ("" for all).
+func toolsFlow(count int, top string) string {
 	var declared, named strings.Builder
 	for i := range count {
 		fmt.Fprintf(&declared, "  add_%d: {builtin: {name: calculator}}\n", i+1)
 		fmt.Fprintf(&named, ", add_%d", i+1)
 	}
+	tools := "[" + named.String()[2:] + "]"
+	if top != "" {
+		tools = "{of: " + tools + ", select: {top: " + top + "}}"
+	}
 	return exampleHead + "models: {default: {provider: openai}}\ntools:\n" + declared.String() + `start: work
 states:
-  work: {handler: agent, tools: [` + named.String()[2:] + `], with: {goal: Add things up}, transitions: {success: done, fail: done}}
+  work: {handler: agent, tools: ` + tools + `, with: {goal: Add things up}, transitions: {success: done, fail: done}}
   done: {handler: end}
 `
 }

@@ -36,7 +36,7 @@ states:
 	},
 	{
 		ID: ruleUnknownModel, Severity: SeverityError, Title: "There is no such model or provider",
-		Doc:   `A state takes the model that it names, else the one named default, else the only one.`,
+		Doc:   `A state takes the model that it names, else the one named default, else the only one. A model falls back to others that are declared too.`,
 		Wrong: exampleHead + "models: {default: {provider: openapi}}\n" + exampleTail,
 		Right: exampleHead + "models: {default: {provider: openai}}\n" + exampleTail,
 	},
@@ -54,7 +54,7 @@ states:
 	},
 	{
 		ID: ruleReservedName, Severity: SeverityError, Title: "A name that has a meaning already",
-		Doc:   `Inputs and variables cannot be called like a word of the expression language (last, run, count, …), and an intent or a choice cannot be called like an outcome that every flow has (success, fail, error, timeout, limit, expired, else).`,
+		Doc:   `Inputs and variables cannot be called like a word of the expression language (last, run, count, …), and an intent or a choice cannot be called like an outcome that every flow has (success, fail, error, timeout, limit, expired, else). No model is called none, which says that a state has no model, and no tool finish, by which a model gives its answer.`,
 		Wrong: exampleHead + confirmFlow("vars: {last: {type: string}}", "{question: Go on, comment: last}"),
 		Right: exampleHead + confirmFlow("vars: {last_word: {type: string}}", "{question: Go on, comment: last_word}"),
 	},

@@ -50,7 +50,7 @@ states:
 `,
 	},
 	{
-		ID: ruleWithInvalid, Severity: SeverityError, Title: "The keys of a handler or tool do not fit together",
+		ID: ruleWithInvalid, Severity: SeverityError, Title: "The keys of a handler, a tool or a model do not fit together",
 		Doc: `Each key is right by itself, and what they say together cannot work. The message says what to change.`,
 		Wrong: exampleHead + `start: hello
 states:

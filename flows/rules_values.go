@@ -64,6 +64,12 @@ states:
 `,
 	},
 	{
+		ID: ruleSecretShown, Severity: SeverityError, Title: "A secret where it would be seen",
+		Doc:   `A variable with secret: true holds what a model, a human or a log must not see, such as a typed code. It may stand in the arguments of a call, in guards and expect, in the inputs of a child flow that are secret too, and in what set writes into another secret variable. It is filled by ask, collect, call or set.`,
+		Wrong: exampleHead + secretFlow("'Your code is {{ code }}'"),
+		Right: exampleHead + secretFlow("'Your code is on its way'"),
+	},
+	{
 		ID: ruleExprSyntax, Severity: SeverityError, Title: "An expression cannot be read",
 		Doc:   `Guards and what stands in {{ }} are expressions of the expr language (expr-lang.org).`,
 		Wrong: guardFlow(`tries >`),
@@ -101,10 +107,20 @@ states:
 	},
 	{
 		ID: ruleEnvPlace, Severity: SeverityError, Title: "The environment is read where it may not",
-		Doc:   `The environment holds secrets, so env("NAME") stands only in the headers of an http tool, never in texts that a model, a human or the store could see.`,
+		Doc:   `The environment holds secrets, so env("NAME") stands only in headers (of an http tool, of an MCP server) and in the env of a command, never in texts that a model, a human or the store could see.`,
 		Wrong: exampleHead + "start: hello\nstates:\n  hello: {handler: end, with: {output: '{{ env(\"HOME\") }}'}}\n",
 		Right: exampleHead + "start: hello\nstates:\n  hello: {handler: end, with: {output: '{{ run.id }}'}}\n",
 	},
+}
+
+// secretFlow is a small flow that asks for a secret and says something.
+func secretFlow(say string) string {
+	return `vars: {code: {type: string, secret: true}}
+start: get
+states:
+  get: {handler: ask, with: {question: Your code, into: code}, transitions: {answered: {to: done, say: ` + say + `}}}
+  done: {handler: end}
+`
 }
 
 // guardFlow is a small flow with one guard.

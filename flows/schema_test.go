@@ -55,6 +55,20 @@ func TestJSONSchema(t *testing.T) {
 		"a missing with":            "start: a\nstates: {a: {handler: ask, transitions: {answered: a}}}\n",
 		"a wrong key of a provider": "start: a\nmodels: {default: {provider: script, file: x, model: y}}\nstates: {a: {handler: end}}\n",
 		"a bare scalar":             "start: a\nstates: {a: end}\n",
+		"an example that is text":   "start: a\nstates: {a: {handler: end, examples: [Hello]}}\n",
+		"an example without user":   "start: a\nstates: {a: {handler: end, examples: [{assistant: Hi}]}}\n",
+		"a wrong key of an example": "start: a\nstates: {a: {handler: end, examples: [{user: Hello, bot: Hi, assistant: Hi}]}}\n",
+		"a retry above 10":          "start: a\ntools: {t: {retry: 11, builtin: {name: calculator}}}\nstates: {a: {handler: end}}\n",
+		"a negative retry":          "start: a\ntools: {t: {retry: -1, builtin: {name: calculator}}}\nstates: {a: {handler: end}}\n",
+		"a budget of nothing":       "start: a\nstates: {a: {handler: end, view: {budget: {task: 0}}}}\n",
+		"a memory without a name":   "start: a\nmemory: {}\nstates: {a: {handler: end}}\n",
+		"tools that are one name":   "start: a\nstates: {a: {handler: end, tools: add}}\n",
+		"tools without of":          "start: a\nstates: {a: {handler: end, tools: {select: {top: 3}}}}\n",
+		"a select without top":      "start: a\nstates: {a: {handler: end, tools: {of: [add], select: {}}}}\n",
+		"a guard without tool":      "start: a\nstates: {a: {handler: end, tools: [{when: 'true'}]}}\n",
+		"a secret that is text":     "start: a\nvars: {b: {type: string, secret: 'true'}}\nstates: {a: {handler: end}}\n",
+		"a wrong key of a server":   "start: a\nmcp: {s: {url: 'https://x', args: [a]}}\nstates: {a: {handler: end}}\n",
+		"a cache that is text":      "start: a\nstates: {a: {handler: end, cache: sometimes}}\n",
 	} {
 		if check([]byte(exampleHead+source)) == nil {
 			t.Errorf("%s fits the schema", name)
@@ -66,8 +80,8 @@ func TestJSONSchema(t *testing.T) {
 		}
 	}
 	var described machine.SchemaInfo = compiled.Info()
-	if !strings.Contains(strings.Join(described.Properties, " "), "transitions") && len(described.Properties) != 15 {
-		t.Errorf("the schema has %d top keys, want 15: %v", len(described.Properties), described.Properties)
+	if !strings.Contains(strings.Join(described.Properties, " "), "transitions") && len(described.Properties) != 17 {
+		t.Errorf("the schema has %d top keys, want 17: %v", len(described.Properties), described.Properties)
 	}
 }
 
@@ -93,6 +107,19 @@ func TestReference(t *testing.T) {
 		"| `intents.<name>.keywords` | list: word or phrase | Words that decide |\n",
 		"| `fields[].ask` | text with {{ expression }} | The question |\n",
 		"| `transitions.<name>.to` | name of a state | The next state (required) |\n",
+		"| `examples[].user` | text with {{ expression }} | What the human says (required) |\n",
+		"| `examples[].calls[].args` | by name: value with {{ expression }} | Its arguments |\n",
+		"| `cache` | true or false | ",
+		"| `tools.of[].when` | expression | Expression: where it does not hold, the state does not have the tool |\n",
+		"| `tools.select.top` | whole number | How many (required) |\n",
+		"| `memory.namespace` | text with {{ expression }} | ",
+		"| `view.memory.keys` | list: text | ",
+		"| `view.budget.system` | whole number | ",
+		"| `retry` | whole number from 0 to 10 | ",
+		"| `resource` | text with {{ expression }} | Text over args ",
+		"| `mcp.<name>.env` | by name: text with {{ expression }} | ",
+		"### Secret variables\n",
+		"No model is called `none`, and no tool `finish`.",
 		"### Tool kind `sql`\n",
 		"### Model provider `openai`\n",
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 
 	"flowctl/flows/machine"
@@ -57,22 +58,26 @@ type field struct {
 // flags are the words of a flow tag.
 type flags struct {
 	required bool
-	scalar   bool // the value of the struct when it is written as a bare scalar
-	prompt   bool // shown to a model
-	write    bool // a variable that is written
-	result   bool // an expression that sees `result`
-	outcomes bool // names that become outcomes
-	short    bool // a schema that may be written in the short form of tool parameters
-	min      bool // a number of at least 1
-	one      bool // a list that may be written as its only item
-	free     bool // names of a map that others chose
-	env      bool // texts that may read the environment
+	scalar   bool  // the value of the struct when it is written as a bare scalar or list
+	prompt   bool  // shown to a model
+	write    bool  // a variable that is written
+	result   bool  // an expression that sees `result`
+	outcomes bool  // names that become outcomes
+	short    bool  // a schema that may be written in the short form of tool parameters
+	variable bool  // schemas of variables, beside whose keywords `secret` may stand
+	secret   bool  // a secret variable may stand here
+	min      bool  // a number of at least 1
+	upto     int64 // a number from 0 to this one; 0: no such bound
+	one      bool  // a list that may be written as its only item
+	free     bool  // names of a map that others chose
+	env      bool  // texts that may read the environment
 }
 
 // inside gives the flags of a field that stands inside another one: what holds for all inside that one is added.
 func (f flags) inside(outer flags) flags {
 	f.prompt = f.prompt || outer.prompt
 	f.env = f.env || outer.env
+	f.secret = f.secret || outer.secret
 	return f
 }
 
@@ -229,13 +234,21 @@ func parseFlags(tag, where string) (flags, []string) {
 	var enum []string
 	words := map[string]*bool{"required": &out.required, "scalar": &out.scalar, "prompt": &out.prompt,
 		"write": &out.write, "expr:result": &out.result, "outcomes": &out.outcomes, "short": &out.short, "min1": &out.min,
-		"one": &out.one, "free": &out.free, "env": &out.env}
+		"one": &out.one, "free": &out.free, "env": &out.env, "variable": &out.variable, "secret": &out.secret}
 	for _, word := range strings.Split(tag, ",") {
 		if word == "" {
 			continue
 		}
 		if list, ok := strings.CutPrefix(word, "enum:"); ok {
 			enum = strings.Split(list, "|")
+			continue
+		}
+		if bound, ok := strings.CutPrefix(word, "upto:"); ok {
+			n, err := strconv.ParseInt(bound, 10, 64)
+			if err != nil || n < 1 {
+				panic(fmt.Sprintf("%s: upto needs a whole number above 0, not %q", where, bound))
+			}
+			out.upto = n
 			continue
 		}
 		set, ok := words[word]
@@ -247,7 +260,7 @@ func parseFlags(tag, where string) (flags, []string) {
 	return out, enum
 }
 
-// scalar gives the field that takes a bare scalar.
+// scalar gives the field that takes what stands there bare: a scalar, or a list.
 func (s *shape) scalar() (field, bool) {
 	for _, f := range s.fields {
 		if f.flags.scalar {

@@ -97,7 +97,7 @@ func TestTextFindings(t *testing.T) {
 				`1:14 unknown-name: there is no input or variable oder_id; did you mean order_id?`},
 		{`退款 {{ wish == "x" }}`, `1:15 enum-word: wish is never "x"; it is one of refund, exchange, question`},
 		{`{{ "退款" + wsh }}`, `1:11 unknown-name: there is no input or variable wsh; did you mean wish?`},
-		{`{{ env("KEY") }}`, `1:4 env-not-allowed: env("NAME") is allowed only in the headers of an http tool`},
+		{`{{ env("KEY") }}`, `1:4 env-not-allowed: env("NAME") is allowed only in headers, and in env of a command or a server`},
 	}
 	s := shopScope(t)
 	for _, test := range tests {

@@ -30,13 +30,19 @@ package machine
 //	required      the key must be there
 //	enum:a|b      a string, or a list of strings, with these words
 //	min1          a number of at least 1
+//	upto:10       a number from 0 to 10
 //	one           a list that may also be written as its only item: into: answer for into: [answer]
-//	scalar        on a field of an inner struct: the struct may also be written as this field's value alone. With the tags
-//	              yaml:"name" flow:"required,scalar" a list `fields: [order_id, {name: city, ask: Where to?}]` works; with
+//	scalar        on a field of an inner struct: the struct may also be written as this field's value alone, be it a
+//	              scalar or a list. With the tags yaml:"name" flow:"required,scalar" a list
+//	              `fields: [order_id, {name: city, ask: Where to?}]` works; with
 //	              yaml:"label" in Ordered[choice] so does `choices: {keep: Keep it, other: {label: Another, into: size}}`.
 //	              With yaml:"-" the field has no key and is only ever the bare value
 //	prompt        the texts or the variable of this field, and all inside it, are shown to a model
 //	write         a VarRef (or the names of an Ordered) that is written: it must be a variable and no input
+//	secret        a secret variable may stand in this field, and in the texts of it and of all inside it: what it is filled
+//	              with comes from a human or a tool, never from a model, and what its texts make goes to a tool or a child
+//	              run, and is shown to nobody. Without this word a secret variable is an error, except in an Expr and where
+//	              an Ordered with the word write gives a secret variable its value
 //	free          an Ordered whose names others chose, such as headers
 //	env           in the config of a tool kind: env("NAME") may stand in the texts of this field, and in all inside it. Its
 //	              owner gives them machine.Facts.Getenv, and keeps what they make out of results and errors
@@ -87,7 +93,7 @@ type Scope struct {
 type Uses struct {
 	Outcomes []OutcomeUse
 	Reads    []string // variables read beyond those that texts, expressions and VarRef fields name
-	Shows    []string // variables shown to a model beyond those of prompt fields
+	Shows    []string // variables shown to a model beyond those of prompt fields; a secret one among them is not shown
 	Tools    []string // tools known to the state beyond those of its `tools`
 	Holds    []Hold
 	Problems []ConfigProblem
@@ -110,7 +116,8 @@ type Hold struct {
 }
 
 // ConfigProblem is something wrong in a config that only the handler can see. Path is the field below `with`
-// (steps[1].args), "" for all of it; Rule the id of the rule, "" for with-invalid.
+// (steps[1].args), "" for all of it; Rule the id of the rule, which decides whether it is an error or a warning, "" for
+// with-invalid.
 type ConfigProblem struct {
 	Path, Rule, Message, Suggestion string
 }
@@ -131,10 +138,11 @@ type ToolConfig interface {
 
 // ToolScope is what a tool's config may know.
 type ToolScope struct {
-	Machine    *Machine // databases are complete
+	Machine    *Machine // databases and memory are complete
 	Name       string
 	Parameters Schema // nil where the flow gives none
 	Effect     Effect // "" where the flow gives none
+	Batch      bool   // the flow wants the calls of one turn made in one go
 }
 
 // ToolUses is what a tool is, as its config says. Where the flow itself gives description, parameters or effect, the
@@ -144,5 +152,6 @@ type ToolUses struct {
 	Effect      Effect
 	Parameters  []byte // JSON Schema; nil: the flow must give them (or there are none)
 	Result      []byte // JSON Schema; nil: anything
+	Batch       bool   // the tool can make several calls in one go; where the flow wants it and it cannot, that is an error
 	Problems    []ConfigProblem
 }

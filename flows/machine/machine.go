@@ -86,6 +86,7 @@ type Machine struct {
 	Vars       Ordered[Variable]
 	Models     Ordered[ModelSpec]
 	Databases  Ordered[Database]
+	Servers    Ordered[MCPServer]
 	Tools      Ordered[ToolSpec]
 	Interrupts Ordered[Interrupt]
 	Limits     Limits
@@ -98,6 +99,9 @@ type Machine struct {
 	// Message names the input that is the run's first human message, "" if there is none: the input named "message",
 	// else the only required string input.
 	Message string
+
+	// Memory is the namespace of the long-term memory, such as customer/{{ customer }}; nil: the flow has none.
+	Memory Text
 
 	index map[string]*State
 }
@@ -133,6 +137,7 @@ type Variable struct {
 	Input      bool  // read-only: given at start
 	HasDefault bool  // an input without default must be given
 	Default    Value // the start value; nil also where there is none
+	Secret     bool  // its value is shown to no model and no human, and stands in no output
 }
 
 // State is a node of the machine.
@@ -142,11 +147,15 @@ type State struct {
 	Description  string
 	Instructions Text // nil if absent
 	With         HandlerConfig
-	Tools        []string // names, in written order
+	Examples     []Example       // exchanges that a model is shown before its task
+	Tools        []string        // names, in written order
+	ToolWhen     map[string]Expr // guards of tools: one whose guard does not hold is not there. One without guard always is
+	Select       int64           // how many of its tools a model is given, those that fit its task best; 0: all
 	View         View
 	Limits       StateLimits
 	Model        ModelCase // what the flow says about a model; the environment says whether it is ready
 	ModelName    string    // key in Machine.Models, "" if Model is ModelNone
+	Cache        bool      // an answer to the same request may come from the store
 
 	// Transitions holds the branches of every outcome that leads anywhere from here; `else` and the flow's defaults are
 	// compiled into the outcomes that they cover. The last branch of a list has no guard.
@@ -168,6 +177,20 @@ type State struct {
 // End says whether the state ends the run.
 func (s *State) End() bool { return len(s.Outcomes) == 0 }
 
+// Example is one exchange that shows a model how it is done.
+type Example struct {
+	User      Text
+	Calls     []ExampleCall // made before the answer, all in one turn
+	Assistant Tree          // the answer: text, or an object
+}
+
+// ExampleCall is a tool call of an example.
+type ExampleCall struct {
+	Tool   string
+	Args   Ordered[Tree]
+	Result Tree
+}
+
 // Branch is one line of a transition.
 type Branch struct {
 	When Expr // nil: always
@@ -182,6 +205,23 @@ type View struct {
 	Vars     []string
 	Messages MessageSelect
 	Attempts bool // what was tried before in this state
+	Memory   *MemoryView
+	Budget   Budget
+}
+
+// Budget bounds the three layers of a request, in tokens. 0 leaves a layer what the model's window has room for.
+type Budget struct {
+	System int64 // instructions, protocol and tools: never cut
+	Task   int64 // what is to be done, variables, attempts, memory
+	Recent int64 // messages
+}
+
+// MemoryView says which entries of the long-term memory are shown: those whose key fits a pattern, and the best hits of a
+// search.
+type MemoryView struct {
+	Keys   []string // patterns: * stands for any text
+	Search Text     // nil: none
+	Top    int64    // hits at most
 }
 
 // MessageMode chooses the messages of a view.
@@ -281,7 +321,10 @@ type ToolSpec struct {
 	Description string
 	Effect      Effect
 	Timeout     time.Duration // of one call; 0: the kind's default
+	Retry       *int64        // how often a call is tried again when the tool is unavailable, 0 to 10; nil: the engine's default
 	InDoubt     InDoubt
+	Resource    Text // over args: what a write changes. Writes of different resources may run beside each other. nil: unknown
+	Batch       bool // the kind makes several reads of one turn in one go
 	Approval    Approval
 	Parameters  Schema // of the arguments, an object
 	Result      Schema // of what a call gives; nil: anything
