@@ -28,7 +28,7 @@ var _ tool.Kind = (*Kind)(nil)
 // name of another one or nothing to run, since that is a mistake in the program.
 func New(more ...tool.Function) *Kind {
 	k := &Kind{Now: time.Now, more: map[string]tool.Function{}}
-	own := k.functions(folder{})
+	own := k.functions(setting{})
 	for _, f := range more {
 		_, taken := own[f.Name]
 		_, twice := k.more[f.Name]
@@ -45,13 +45,19 @@ func New(more ...tool.Function) *Kind {
 	return k
 }
 
-// functions gives all functions by name; those for files work in dir.
-func (k *Kind) functions(dir folder) map[string]tool.Function {
+// setting is what the functions of one declaration work with.
+type setting struct {
+	dir   folder
+	hosts hosts
+}
+
+// functions gives all functions by name, as they work in a setting.
+func (k *Kind) functions(s setting) map[string]tool.Function {
 	all := map[string]tool.Function{}
 	for name, f := range k.more {
 		all[name] = f
 	}
-	for _, f := range append(dir.functions(), calculator(), currentTime(k)) {
+	for _, f := range append(s.dir.functions(), calculator(), currentTime(k), httpGet(s.hosts)) {
 		all[f.Name] = f
 	}
 	return all
@@ -68,15 +74,16 @@ func (k *Kind) Spec() machine.ToolKind {
 
 // Config is the kind's part of a declaration.
 type Config struct {
-	Name string `yaml:"name" flow:"required" doc:"read_file, write_file, list_dir, calculator, current_time, or a Go function of the program"`
-	Root string `yaml:"root" doc:"folder that file tools work in, relative to the flow file; the flow's folder if left out"`
+	Name  string   `yaml:"name" flow:"required" doc:"read_file, write_file, append_file, edit_file, list_dir, search_files, http_get, calculator, current_time, or a Go function of the program"`
+	Root  string   `yaml:"root" doc:"folder that file tools work in, relative to the flow file; the flow's folder if left out"`
+	Hosts []string `yaml:"hosts" doc:"hosts that http_get may ask, such as example.com, \"*.example.org\" for all below example.org, or localhost:8080"`
 
 	kind *Kind
 }
 
 // Uses gives what the function says about itself.
 func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
-	all := c.kind.functions(folder{})
+	all := c.kind.functions(setting{})
 	f, ok := all[c.Name]
 	if !ok {
 		names := machine.SortedNames(all)
@@ -91,6 +98,7 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 			Path: "root", Message: fmt.Sprintf("%s works on no files; remove root", c.Name),
 		})
 	}
+	uses.Problems = append(uses.Problems, c.checkHosts()...)
 	if scope.Effect == machine.EffectRead && f.Effect != machine.EffectRead {
 		uses.Problems = append(uses.Problems, machine.ConfigProblem{
 			Path: "name", Message: fmt.Sprintf("%s changes something, so the tool's effect cannot be read; leave it out, or write %s",
@@ -98,6 +106,24 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 		})
 	}
 	return uses
+}
+
+// checkHosts checks the hosts, which http_get cannot do without and nothing else has.
+func (c *Config) checkHosts() []machine.ConfigProblem {
+	switch {
+	case c.Name != httpGetName && len(c.Hosts) > 0:
+		return []machine.ConfigProblem{{Path: "hosts", Message: fmt.Sprintf("%s asks no hosts; remove hosts", c.Name)}}
+	case c.Name == httpGetName && len(c.Hosts) == 0:
+		return []machine.ConfigProblem{{Path: "", Rule: "missing-key", Message: httpGetName +
+			" needs hosts, the hosts that it may ask, such as hosts: [example.com, \"*.example.org\"]"}}
+	}
+	var problems []machine.ConfigProblem
+	for i, pattern := range c.Hosts {
+		if _, err := readHost(pattern); err != nil {
+			problems = append(problems, machine.ConfigProblem{Path: fmt.Sprintf("hosts[%d]", i), Message: err.Error()})
+		}
+	}
+	return problems
 }
 
 // New makes the tool of one declaration.
@@ -110,7 +136,15 @@ func (k *Kind) New(spec machine.ToolSpec, env tool.Env) (tool.Tool, error) {
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(env.Dir, root)
 	}
-	f, ok := k.functions(folder{path: root, flow: env.Dir})[config.Name]
+	s := setting{dir: folder{path: root, flow: env.Dir}}
+	for _, pattern := range config.Hosts {
+		h, err := readHost(pattern)
+		if err != nil {
+			return tool.Tool{}, fmt.Errorf("the tool %s: %w", spec.Name, err)
+		}
+		s.hosts = append(s.hosts, h)
+	}
+	f, ok := k.functions(s)[config.Name]
 	if !ok {
 		return tool.Tool{}, fmt.Errorf("the tool %s: there is no builtin %s", spec.Name, config.Name)
 	}

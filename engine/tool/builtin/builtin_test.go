@@ -38,9 +38,13 @@ func TestUses(t *testing.T) {
 	for name, effect := range map[string]machine.Effect{
 		"read_file": machine.EffectRead, "write_file": machine.EffectIdempotent, "list_dir": machine.EffectRead,
 		"calculator": machine.EffectRead, "current_time": machine.EffectRead, "greet": machine.EffectWrite,
+		"append_file": machine.EffectWrite, "edit_file": machine.EffectWrite, "search_files": machine.EffectRead, "http_get": machine.EffectRead,
 	} {
 		config := kind.Spec().Config().(*Config)
 		config.Name = name
+		if name == "http_get" {
+			config.Hosts = []string{"example.com"}
+		}
 		uses := config.Uses(machine.ToolScope{})
 		if len(uses.Problems) > 0 || uses.Effect != effect || uses.Description == "" {
 			t.Errorf("%s: %+v", name, uses)
@@ -63,8 +67,9 @@ func TestResultsFitTheirSchema(t *testing.T) {
 	ws := sandbox(t)
 	for name, args := range map[string]machine.Values{
 		"read_file": {"path": "a.txt"}, "write_file": {"path": "n", "content": "x"}, "list_dir": {}, "calculator": {"expression": "1/4"}, "current_time": {},
+		"append_file": {"path": "n", "content": "x"}, "edit_file": {"path": "sub/b.txt", "old": "eta", "new": "lue"}, "search_files": {"pattern": "b"},
 	} {
-		result, err := schema.Compile(New().functions(folder{})[name].Result)
+		result, err := schema.Compile(New().functions(setting{})[name].Result)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +110,15 @@ func TestUsesProblems(t *testing.T) {
 		effect                    machine.Effect
 		path, message, suggestion string
 	}{
-		{Config{Name: "read_fil"}, "", "name", `there is no builtin "read_fil"; there are calculator, current_time, greet`, "read_file"},
+		{Config{Name: "read_fil"}, "", "name", `there is no builtin "read_fil"; there are append_file, calculator, current_time, edit_file, greet`, "read_file"},
 		{Config{Name: "zzzzzzz"}, "", "name", "no builtin", ""},
 		{Config{Name: "calculator", Root: "x"}, "", "root", "works on no files", ""},
+		{Config{Name: "http_get", Hosts: []string{"example.com"}, Root: "x"}, "", "root", "works on no files", ""},
+		{Config{Name: "http_get"}, "", "", `http_get needs hosts, the hosts that it may ask, such as hosts: [example.com, "*.example.org"]`, ""},
+		{Config{Name: "http_get", Hosts: []string{"example.com", "*"}}, "", "hosts[1]", `"*" is no host; write example.com`, ""},
+		{Config{Name: "search_files", Hosts: []string{"example.com"}}, "", "hosts", "search_files asks no hosts; remove hosts", ""},
+		{Config{Name: "append_file"}, machine.EffectRead, "name", "cannot be read", ""},
+		{Config{Name: "edit_file"}, machine.EffectRead, "name", "cannot be read", ""},
 		{Config{Name: "write_file"}, machine.EffectRead, "name", "cannot be read", ""},
 		{Config{Name: "greet"}, machine.EffectRead, "name", "cannot be read", ""},
 	}
@@ -131,6 +142,9 @@ func TestNewTool(t *testing.T) {
 	}
 	if _, err := kind.New(machine.ToolSpec{Name: "hi", Config: &Config{Name: "nope"}}, tool.Env{}); err == nil {
 		t.Error("a builtin that does not exist was made")
+	}
+	if _, err := kind.New(machine.ToolSpec{Name: "hi", Config: &Config{Name: "http_get", Hosts: []string{"a b"}}}, tool.Env{}); err == nil {
+		t.Error("a host that is none was taken")
 	}
 	if _, err := kind.New(machine.ToolSpec{Name: "hi"}, tool.Env{}); err == nil {
 		t.Error("a tool of another kind was made")
@@ -176,7 +190,7 @@ func TestNewPanicsOnAMistakeInTheProgram(t *testing.T) {
 func TestCurrentTime(t *testing.T) {
 	kind := New()
 	kind.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 999, time.UTC) }
-	run := kind.functions(folder{})["current_time"].Run
+	run := kind.functions(setting{})["current_time"].Run
 	for zone, want := range map[string]string{
 		"": "2026-01-02T03:04:05Z", "UTC": "2026-01-02T03:04:05Z", "Europe/Berlin": "2026-01-02T04:04:05+01:00",
 		"Asia/Kolkata": "2026-01-02T08:34:05+05:30", "America/New_York": "2026-01-01T22:04:05-05:00",

@@ -1,18 +1,32 @@
-// Package builtin is the kind of tools that run inside the process: files of one folder, a calculator, the time, and the
-// Go functions that a program adds with New.
+// Package builtin is the kind of tools that run inside the process: files of one folder, a page of the web, a calculator,
+// the time, and the Go functions that a program adds with New.
 //
 //	tools:
 //	  read_notes:
 //	    builtin: {name: read_file, root: notes}
+//	  read_web:
+//	    builtin: {name: http_get, hosts: [example.com, "*.example.org"]}
 //	  calculator:
 //	    builtin: {name: calculator}
 //
-//	read_file    {path}           read        the text of a file
-//	write_file   {path, content}  idempotent  {bytes}
-//	list_dir     {path?}          read        a list of {name, dir, size}
-//	calculator   {expression}     read        a number
-//	current_time {zone?}          read        RFC 3339 text
+//	read_file    {path}            read        the text of a file
+//	write_file   {path, content}   idempotent  {bytes}
+//	append_file  {path, content}   write       {bytes}, those that were added
+//	edit_file    {path, old, new}  write       {replaced: 1, bytes}, those of the whole file
+//	list_dir     {path?}           read        a list of {name, dir, size}
+//	search_files {pattern, glob?}  read        {hits: a list of {path, line, text}, more, skipped}
+//	http_get     {url}             read        {url, type, text}, of the page where the redirects ended
+//	calculator   {expression}      read        a number
+//	current_time {zone?}           read        RFC 3339 text
 //
-// The file tools never leave their folder, whatever the path says and wherever its links lead, and touch plain files
-// only. Read builtin.go first, then files.go.
+// The file tools never leave their folder, whatever the path says and wherever its links lead, and touch plain files of
+// up to 1 MiB only.
+//
+// http_get asks the hosts of its declaration only, by http or https, and follows redirects to them only. A host that a
+// pattern such as *.example.org lets in must have a public address; it is looked at when the connection is made, so that no
+// name can change its meaning in between. A host that is named literally may be anywhere, also in the own network. Where a
+// proxy is set, it is used for these hosts only.
+//
+// Read builtin.go first, then files.go. edit.go and search.go are the other file tools; get.go is http_get, and hosts.go
+// says whom it may ask.
 package builtin

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -52,15 +53,20 @@ type entry struct {
 	Size int64  `json:"size"`
 }
 
+// forFiles says whether a function works on the files of a folder.
 func forFiles(name string) bool {
-	return name == "read_file" || name == "write_file" || name == "list_dir"
+	return slices.ContainsFunc(folder{}.functions(), func(f tool.Function) bool { return f.Name == name })
 }
 
 func (d folder) functions() []tool.Function {
 	return []tool.Function{
 		tool.Func("read_file", "Read a text file.", machine.EffectRead, d.read),
 		tool.Func("write_file", "Write a text file, replacing what it held.", machine.EffectIdempotent, d.write),
+		tool.Func("append_file", "Add text to the end of a text file. The file is made if it is not there.", machine.EffectWrite, d.append),
+		tool.Func("edit_file", "Replace a passage of a text file that stands in it exactly once.", machine.EffectWrite, d.edit),
 		tool.Func("list_dir", "List the files and folders of a folder.", machine.EffectRead, d.list),
+		tool.Func("search_files", "Search text files, also those in subfolders, for lines that a regular expression fits. "+
+			"Hidden files are left out.", machine.EffectRead, d.search),
 	}
 }
 
@@ -70,30 +76,35 @@ func (d folder) read(_ context.Context, _ tool.Call, args pathArgs) (string, err
 		return "", err
 	}
 	defer root.Close()
-	f, info, err := open(root, args.Path)
+	text, _, err := readText(root, args.Path)
+	return text, err
+}
+
+// readText gives the text of a file, and the file's mode.
+func readText(root *os.Root, path string) (string, fs.FileMode, error) {
+	f, info, err := open(root, path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return "", tool.Failf("", "%s is a folder; list_dir lists it", show(args.Path))
+		return "", 0, tool.Failf("", "%s is a folder; list_dir lists it", show(path))
 	}
 	if !info.Mode().IsRegular() {
-		return "", notPlain(args.Path)
+		return "", 0, notPlain(path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
-		return "", trouble(args.Path, err)
+		return "", 0, trouble(path, err)
 	case len(data) > maxFile:
-		return "", tool.Failf("", "%s is larger than %d bytes, too large to be read at once", show(args.Path), maxFile)
+		return "", 0, tool.Failf("", "%s is larger than %d bytes, too large to be read at once", show(path), maxFile)
 	case !utf8.Valid(data):
-		return "", tool.Failf("", "%s is not a text file: its bytes are not UTF-8", show(args.Path))
+		return "", 0, tool.Failf("", "%s is not a text file: its bytes are not UTF-8", show(path))
 	}
-	return string(data), nil
+	return string(data), info.Mode().Perm(), nil
 }
 
-// write puts the text into a new file beside the old one and then takes its place, so that nobody ever sees half of it.
 func (d folder) write(ctx context.Context, _ tool.Call, args writeArgs) (written, error) {
 	if len(args.Content) > maxFile {
 		return written{}, tool.Failf("", "the content has %d bytes, more than the %d that a file may have", len(args.Content), maxFile)
@@ -103,36 +114,53 @@ func (d folder) write(ctx context.Context, _ tool.Call, args writeArgs) (written
 		return written{}, err
 	}
 	defer root.Close()
-	mode := fs.FileMode(0o644)
-	switch info, err := root.Lstat(args.Path); {
+	mode, _, err := target(root, args.Path)
+	if err != nil {
+		return written{}, err
+	}
+	if err := root.MkdirAll(filepath.Dir(args.Path), 0o755); err != nil {
+		return written{}, trouble(args.Path, err)
+	}
+	if err := replace(ctx, root, args.Path, args.Content, mode); err != nil {
+		return written{}, err
+	}
+	return written{Bytes: int64(len(args.Content))}, nil
+}
+
+// target looks at a file that is to be changed: it must be a plain file, and no link to one. Its size is 0 and its mode
+// the usual one where there is none yet.
+func target(root *os.Root, path string) (mode fs.FileMode, size int64, err error) {
+	switch info, err := root.Lstat(path); {
 	case err == nil && info.IsDir():
-		return written{}, tool.Failf("", "%s is a folder", show(args.Path))
+		return 0, 0, tool.Failf("", "%s is a folder", show(path))
 	case err == nil && !info.Mode().IsRegular():
-		return written{}, notPlain(args.Path)
+		return 0, 0, notPlain(path)
 	case err == nil:
-		mode = info.Mode().Perm()
+		return info.Mode().Perm(), info.Size(), nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return written{}, trouble(args.Path, err)
+		return 0, 0, trouble(path, err)
 	}
-	dir := filepath.Dir(args.Path)
-	if err := root.MkdirAll(dir, 0o755); err != nil {
-		return written{}, trouble(args.Path, err)
-	}
+	return 0o644, 0, nil
+}
+
+// replace puts the text into a new file beside the old one and then takes its place, so that nobody ever sees half of it.
+func replace(ctx context.Context, root *os.Root, path, content string, mode fs.FileMode) error {
+	dir := filepath.Dir(path)
 	temp := filepath.Join(dir, ".flowctl-"+rand.Text())
-	if err := fill(root, temp, args.Content, mode); err != nil {
+	if err := fill(root, temp, content, mode); err != nil {
 		_ = root.Remove(temp) // it may not exist; the error that counts is the other one
-		return written{}, trouble(args.Path, err)
+		return trouble(path, err)
 	}
 	if ctx.Err() != nil {
 		_ = root.Remove(temp)
-		return written{}, tool.Undone(ctx, "writing "+show(args.Path))
+		return tool.Undone(ctx, "writing "+show(path))
 	}
-	if err := root.Rename(temp, args.Path); err != nil {
+	if err := root.Rename(temp, path); err != nil {
 		_ = root.Remove(temp)
-		return written{}, trouble(args.Path, err)
+		return trouble(path, err)
 	}
 	syncDir(root, dir)
-	return written{Bytes: int64(len(args.Content))}, nil
+	return nil
 }
 
 func fill(root *os.Root, path, content string, mode fs.FileMode) error {

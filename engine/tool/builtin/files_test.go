@@ -76,10 +76,13 @@ func TestFilesNeverLeaveTheirFolder(t *testing.T) {
 		"out/x", "out/new", "out", "out.txt", "abs/x", "etc/passwd", "nowhere", "loop", "loop/x", "../x", "a\x00b",
 	}
 	for _, path := range paths {
-		for _, name := range []string{"read_file", "write_file", "list_dir"} {
+		for _, name := range []string{"read_file", "write_file", "append_file", "edit_file", "list_dir"} {
 			args := machine.Values{"path": path}
-			if name == "write_file" {
+			switch name {
+			case "write_file", "append_file":
 				args["content"] = "overwritten"
+			case "edit_file":
+				args["old"], args["new"] = "secret", "overwritten"
 			}
 			got := runTool(t, name, ws, args)
 			if got.Status != tool.Refused && got.Status != tool.Failed || got.Value != nil {

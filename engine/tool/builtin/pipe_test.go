@@ -20,17 +20,25 @@ func TestPipesAreRefusedAtOnce(t *testing.T) {
 		t.Skip("no pipes here:", err)
 	}
 	start := time.Now()
-	for name, want := range map[string]string{"read_file": "not a plain file", "write_file": "not a plain file", "list_dir": "is not a folder"} {
-		got := runTool(t, name, ws, machine.Values{"path": "pipe", "content": "x"})
-		if name != "write_file" {
-			got = runTool(t, name, ws, machine.Values{"path": "pipe"})
+	for name, args := range map[string]machine.Values{"read_file": {}, "write_file": {"content": "x"}, "append_file": {"content": "x"},
+		"edit_file": {"old": "a", "new": "b"}, "list_dir": {}} {
+		args["path"] = "pipe"
+		want := "not a plain file"
+		if name == "list_dir" {
+			want = "is not a folder"
 		}
-		if got.Status != tool.Failed || !strings.Contains(got.Problem.Message, want) {
+		if got := runTool(t, name, ws, args); got.Status != tool.Failed || !strings.Contains(got.Problem.Message, want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	if got := runTool(t, "search_files", ws, machine.Values{"pattern": "alpha"}); got.Status != tool.OK {
+		t.Errorf("search_files beside a pipe: %+v", got)
+	}
 	if got := runTool(t, "list_dir", ws, nil); got.Status != tool.OK {
 		t.Errorf("list_dir beside a pipe: %+v", got)
+	}
+	if got := runTool(t, "append_file", "/dev", machine.Values{"path": "null", "content": "x"}); got.Status != tool.Failed || !strings.Contains(got.Problem.Message, "not a plain file") {
+		t.Errorf("device: %+v", got)
 	}
 	if got := runTool(t, "read_file", "/dev", machine.Values{"path": "zero"}); got.Status != tool.Failed || !strings.Contains(got.Problem.Message, "not a plain file") {
 		t.Errorf("device: %+v", got)

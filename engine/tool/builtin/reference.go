@@ -11,15 +11,24 @@ import (
 
 // reference lists the functions with their parameters and results as a Markdown table, for the flow reference.
 func (k *Kind) reference() string {
-	all := k.functions(folder{})
+	all := k.functions(setting{})
 	var b strings.Builder
 	b.WriteString("| name | parameters | gives | |\n|---|---|---|---|\n")
 	for _, name := range machine.SortedNames(all) {
 		f := all[name]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s (%s) |\n", name, parametersOf(f), typeOf(decoded(f.Result)), f.Description, f.Effect)
 	}
+	b.WriteString("\n" + notes)
 	return b.String()
 }
+
+// notes say what the table has no room for.
+const notes = "The file tools work below `root` only, on plain files of at most 1 MiB in UTF-8; links are followed as far as they stay " +
+	"inside, and a file that is itself a link is not written. `search_files` takes a regular expression (RE2) that is held against each line; `glob` " +
+	"such as `*.md` or `docs/**/*.md` chooses files by name, or by path where it has a slash. It gives at most 200 hits and says with " +
+	"`more` that there are others; `skipped` counts files that are too large or no text.\n\n" +
+	"`http_get` asks the `hosts` of its declaration only, and follows redirects to them only. A host without a port stands for the usual " +
+	"ports. Addresses of the own machine or network are refused, unless the host is named literally. A text of more than 1 MiB is cut.\n"
 
 // decoded reads a schema of the program's own; nil where there is none.
 func decoded(data []byte) machine.Values {
