@@ -74,7 +74,7 @@ func (f *flow) variable(name, jsonSchema string) *flow {
 
 // tool declares a tool of kind go for the states that come after.
 func (f *flow) tool(name string, effect machine.Effect, change func(*machine.ToolSpec)) *flow {
-	spec := machine.ToolSpec{Name: name, Effect: effect, Kind: "go", InDoubt: machine.InDoubtAsk,
+	spec := machine.ToolSpec{Name: name, Effect: effect, Kind: "go", InDoubt: machine.InDoubtAsk, Retry: new(int64),
 		Parameters: mustSchema(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`)}
 	if change != nil {
 		change(&spec)
@@ -199,6 +199,7 @@ func (r *rig) engine(worker string) *engine.Engine {
 	cfg := engine.Config{Store: r.store, Handlers: r.handlers, Tools: map[string]tool.Kind{"go": r.tools}, Now: r.clock.Now,
 		Worker:  store.Worker{ID: worker},
 		Compile: func([]byte, string) (*machine.Machine, error) { return r.flow, nil },
+		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		NewID:   func() string { n++; return fmt.Sprintf("%s-%d", worker, n) }}
 	if r.config != nil {
 		r.config(&cfg)

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"flowctl/engine/history"
 	"flowctl/engine/tool"
 	"flowctl/flows/machine"
+	"flowctl/store"
 )
 
 // Call is one tool call that a handler asks for.
@@ -24,6 +25,8 @@ type Call struct {
 	// Direct says that the flow itself makes the call, not a model: a result that is unknown then follows the tool's
 	// in_doubt instead of being handed to the handler.
 	Direct bool
+
+	id string // of the model's call that this is
 }
 
 // CheckCall says whether another state could make a call: its arguments as they would be run, or the refusal.
@@ -49,7 +52,11 @@ func (st *Step) Call(calls ...Call) ([]tool.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := st.newBatch(key, calls)
+	set, err := st.tools()
+	if err != nil {
+		return nil, err
+	}
+	b := st.newBatch(key, calls, set)
 	if err := b.recall(past); err != nil {
 		return nil, err
 	}
@@ -67,6 +74,9 @@ func (st *Step) Call(calls ...Call) ([]tool.Result, error) {
 	}
 	return results, nil
 }
+
+// rawArgs are the arguments of a call as a model wrote them.
+func rawArgs(text string) json.RawMessage { return json.RawMessage(text) }
 
 func prepare(set *tool.Set, call Call) (tool.Prepared, *tool.Result) {
 	switch args := call.Args.(type) {
@@ -112,10 +122,11 @@ type batchCall struct {
 	approved *history.Answered
 	redo     bool            // a human said that it did not happen
 	failed   machine.Problem // of the newest failed attempt
+	memory   *tool.Memory    // what it reads and writes of the long-term memory
 	words    words
 }
 
-func (st *Step) newBatch(key string, calls []Call) *batch {
+func (st *Step) newBatch(key string, calls []Call, set *tool.Set) *batch {
 	b := &batch{st: st, key: key}
 	for i, call := range calls {
 		call.Tool, call.Args = st.s.eng.cfg.Secrets.Text(call.Tool), st.s.clean(call.Args)
@@ -123,7 +134,7 @@ func (st *Step) newBatch(key string, calls []Call) *batch {
 		if len(calls) > 1 {
 			c.key = fmt.Sprintf("%s.%d", key, i)
 		}
-		c.prepared, c.refusal = prepare(st.set, call)
+		c.prepared, c.refusal = prepare(set, call)
 		b.calls = append(b.calls, c)
 	}
 	return b
@@ -363,93 +374,10 @@ func (b *batch) record(events ...history.Event) error {
 	return nil
 }
 
-func (c *batchCall) denied() *tool.Result {
-	return &tool.Result{Status: tool.Refused, Problem: machine.Problem{Kind: "denied", Message: c.words.denied(c.Tool, c.approved.Text)}}
-}
-
-// doubtful says whether the call may have happened already: a write that was started and has no result, or one equal to
-// a call of this run whose result is unknown.
-func (c *batchCall) doubtful(unknown []string) bool {
-	switch {
-	case c.redo || c.effect() != machine.EffectWrite:
-		return false
-	case c.open:
-		return true
-	}
-	return slices.Contains(unknown, history.CallKey(c.Tool, c.prepared.Values))
-}
-
-// questions gives what has to be asked; waiting says that something is asked already.
-func (b *batch) questions() (questions []history.Event, waiting bool, err error) {
-	for _, c := range b.open() {
-		if c.pending {
-			waiting = true
-			continue
-		}
-		if c.doubtful(b.st.snap.Unknown) && c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry {
-			questions = append(questions, c.doubt())
-			continue
-		}
-		needed, err := b.needsApproval(c)
-		if err != nil {
-			return nil, false, err
-		}
-		if !needed {
-			continue
-		}
-		asked := c.approval()
-		if !b.st.snap.Now.Env.ApproveAll {
-			questions = append(questions, asked)
-			continue
-		}
-		yes := history.Event{Key: asked.Key, Data: &history.Answered{Value: true, By: history.ByFlag}}
-		if err := b.record(asked, yes); err != nil {
-			return nil, false, err
-		}
-	}
-	return questions, waiting, nil
-}
-
-func (b *batch) needsApproval(c *batchCall) (bool, error) {
-	a := c.prepared.Tool.Spec.Approval
-	if c.approved != nil || c.started > 0 || !a.Required && a.When == nil {
-		return false, nil
-	}
-	if a.When == nil {
-		return true, nil
-	}
-	facts := b.st.facts()
-	facts.Args = c.prepared.Values
-	v, err := a.When.Eval(facts)
-	if err != nil {
-		return false, b.st.expressionFailed(err)
-	}
-	return v == true, nil
-}
-
-func (c *batchCall) approval() history.Event {
-	return history.Event{Key: c.key + "/approval", Data: &history.Asked{Kind: history.KindApproval,
-		Question: c.words.approve(c.Tool, c.prepared.Values),
-		Schema:   machine.Values{"type": "boolean"}, Tool: c.Tool, Args: c.prepared.Values}}
-}
-
-func (c *batchCall) doubt() history.Event {
-	key := c.key + "/in_doubt"
-	if c.doubts > 0 {
-		key = fmt.Sprintf("%s%d", key, c.doubts+1)
-	}
-	question := c.words.doubt(c.Tool, c.prepared.Values)
-	if c.failed.Message != "" { // what is known of how it went
-		question += "\n" + c.failed.Message
-	}
-	return history.Event{Key: key, Data: &history.Asked{Kind: history.KindInDoubt,
-		Question: question,
-		Schema:   machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}}, Tool: c.Tool, Args: c.prepared.Values}}
-}
-
 // finished is the event of a result.
 func (c *batchCall) finished(r tool.Result, ms int64) history.Event {
-	return history.Event{Key: c.key, Data: &history.ToolFinished{Tool: c.Tool, Effect: c.effect(), Args: c.args(), Result: r, MS: ms}}
+	return history.Event{Key: c.key, Data: &history.ToolFinished{Tool: c.Tool, Effect: c.effect(), Args: c.args(), Result: r, MS: ms,
+		Call: c.id}}
 }
 
 // errDoubt stops a batch after a call whose result is unknown: it is left open, and what its tool says of doubts is
@@ -463,18 +391,31 @@ func (b *batch) run(chosen []*batchCall) error {
 	}
 	jobs := make([]tool.Job, len(chosen))
 	run := b.st.snap.Run
+	memory, err := b.st.memory()
+	if err != nil {
+		return err
+	}
 	for i, c := range chosen {
-		jobs[i] = tool.Job{Prepared: c.prepared, Call: tool.Call{Key: run.ID + "/" + c.key, RunID: run.ID, StartedAt: run.StartedAt}}
+		c.memory = memory()
+		resource, err := b.resource(c)
+		if err != nil {
+			return err
+		}
+		jobs[i] = tool.Job{Prepared: c.prepared, Resource: resource, Breaker: b.st.s.m.Hash + "/" + c.Tool, Call: tool.Call{Key: run.ID + "/" + c.key, RunID: run.ID, StartedAt: run.StartedAt,
+			Memory: c.memory}}
 	}
 	if err := b.st.toolCallsLeft(len(jobs)); err != nil {
 		return err
 	}
 	cfg := b.st.s.eng.cfg
-	runner := tool.Runner{Now: cfg.Now, Grace: cfg.Grace,
+	runner := tool.Runner{Now: cfg.Now, Grace: cfg.Grace, Breakers: &b.st.s.eng.breakers, Sleep: cfg.Sleep,
 		Hurry: func(cause error) bool { return errors.Is(cause, errTimeUp) }}
-	_, err := runner.Batch(b.st.ctx, jobs, tool.Hooks{
+	_, err = runner.Batch(b.st.ctx, jobs, tool.Hooks{
 		Before: func(i int, _ tool.Prepared) error { return b.before(chosen[i]) },
-		After:  func(i int, out tool.Outcome) error { return b.after(chosen[i], out) },
+		Again: func(i int, out tool.Outcome, try int, wait time.Duration) error {
+			return b.again(chosen[i], out, int64(try), wait)
+		},
+		After: func(i int, out tool.Outcome) error { return b.after(chosen[i], out) },
 	})
 	if errors.Is(err, errDoubt) {
 		return nil
@@ -494,10 +435,14 @@ func (b *batch) run(chosen []*batchCall) error {
 
 // commitOne commits one event of a call, behind what the step had pending, and follows it. It is called from the
 // goroutines of calls.
-func (b *batch) commitOne(c *batchCall, ev history.Event) error {
+func (b *batch) commitOne(c *batchCall, ev history.Event, memory ...store.MemoryWrite) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	evs, err := b.st.s.store(change{events: append(b.st.pending, ev)})
+	evs, err := b.st.s.store(change{events: append(b.st.pending, ev), memory: memory})
+	var conflict *store.MemoryConflict
+	if errors.As(err, &conflict) { // nothing was written: that is the call's result
+		evs, err = b.st.s.store(change{events: append(b.st.pending, c.finished(tool.Conflict(conflict).Result(), 0))})
+	}
 	if err != nil {
 		return b.st.failed(err)
 	}
@@ -507,13 +452,34 @@ func (b *batch) commitOne(c *batchCall, ev history.Event) error {
 	return nil
 }
 
+// resource names what a call changes, "" where its tool does not say.
+func (b *batch) resource(c *batchCall) (string, error) {
+	text := c.prepared.Tool.Spec.Resource
+	if text == nil {
+		return "", nil
+	}
+	facts := b.st.facts()
+	facts.Args = c.prepared.Values
+	resource, err := text.Render(facts)
+	if err != nil {
+		return "", b.st.expressionFailed(err)
+	}
+	return resource, nil
+}
+
+// again records a try of a call that another one follows.
+func (b *batch) again(c *batchCall, out tool.Outcome, try int64, wait time.Duration) error {
+	return b.commitOne(c, history.Event{Key: c.key, Data: &history.AttemptFailed{Tool: c.Tool, Problem: out.Result.Problem,
+		Attempt: try, WaitMS: wait.Milliseconds()}})
+}
+
 // before records the start of a call that changes the world. One that was started before and has no result runs again
 // under the same record.
 func (b *batch) before(c *batchCall) error {
 	if c.prepared.Read() || c.open {
 		return nil
 	}
-	return b.commitOne(c, history.Event{Key: c.key, Data: &history.ToolStarted{Tool: c.Tool, Args: c.prepared.Values}})
+	return b.commitOne(c, history.Event{Key: c.key, Data: &history.ToolStarted{Tool: c.Tool, Args: c.prepared.Values, Call: c.id}})
 }
 
 // after records the result of a call. What a stop cut short is not recorded: a read runs again, and a write stays open.
@@ -536,7 +502,7 @@ func (b *batch) after(c *batchCall, out tool.Outcome) error {
 	if c.Direct && out.Result.Status == tool.Unavailable {
 		return b.outage(c, out.Result.Problem)
 	}
-	return b.commitOne(c, c.finished(out.Result, out.Duration.Milliseconds()))
+	return b.commitOne(c, c.finished(out.Result, out.Duration.Milliseconds()), b.written(c, out.Result)...)
 }
 
 // cutShort deals with a call that had to stop. A read runs again, and a write whose result is unknown stays open; one that
@@ -580,7 +546,7 @@ func (b *batch) follows(c *batchCall) bool {
 	}
 	c.tries++
 	if c.effect() == machine.EffectIdempotent {
-		return c.tries < maxTries
+		return false // it was tried again already
 	}
 	switch c.prepared.Tool.Spec.InDoubt {
 	case machine.InDoubtFail:

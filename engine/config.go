@@ -48,12 +48,12 @@ type Config struct {
 	// Tools by the key of their kind in a tool's declaration. The engine does not close them.
 	Tools map[string]tool.Kind
 
-	// Model says whether the model of a state is ready to be called here and now. It is asked when a step is entered, and
-	// when a step that stopped for want of a key is taken up. Nil: a declared model is missing.
-	Model func(m *machine.Machine, s *machine.State) machine.ModelCase
+	// Models makes the models of flows. Nil: a declared model is missing.
+	Models Models
 
-	// KeyNames are the variables of the environment that would make a missing model ready, for the message.
-	KeyNames []string
+	// Stream is given the text of models as it comes, from the goroutine of each run's Advance. A try that fails is
+	// observed as an event, and what it gave is given again. Nil: nobody watches.
+	Stream func(run, state, text string)
 
 	// ApproveAll answers every approval with yes. It is recorded when a step is entered.
 	ApproveAll bool
@@ -87,6 +87,9 @@ type Config struct {
 	// this boot and process namespace.
 	Gone func(store.Worker) bool
 
+	// Sleep waits before a tool is called again; an error when ctx ends before. Nil: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+
 	// Grace is how long calls in flight may take to end when a run is cancelled or interrupted. 0: 5 s.
 	Grace time.Duration
 }
@@ -98,6 +101,7 @@ type Engine struct {
 	mu       sync.Mutex
 	sessions map[string]*session // runs that this process holds
 	machines map[string]*machine.Machine
+	breakers tool.Breakers
 
 	beaten      time.Time          // newest stored heartbeat
 	stopBeating context.CancelFunc // nil while nothing beats
@@ -122,14 +126,6 @@ func New(cfg Config) (*Engine, error) {
 	}
 	if cfg.Getenv == nil {
 		cfg.Getenv = func(string) (string, bool) { return "", false }
-	}
-	if cfg.Model == nil {
-		cfg.Model = func(_ *machine.Machine, s *machine.State) machine.ModelCase {
-			if s.Model == machine.ModelDeclared {
-				return machine.ModelMissing
-			}
-			return s.Model
-		}
 	}
 	if cfg.Worker.ID == "" {
 		cfg.Worker = thisProcess()

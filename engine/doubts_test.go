@@ -244,7 +244,7 @@ func TestDirectCallThatTimesOut(t *testing.T) {
 		{"ask", nil, "run/1.0", store.Waiting},
 		{"fail", func(spec *machine.ToolSpec) { spec.InDoubt = machine.InDoubtFail }, "run/1.0", store.Succeeded},
 		{"retry", func(spec *machine.ToolSpec) { spec.InDoubt = machine.InDoubtRetry }, "run/1.0, run/1.0, run/1.0", store.Succeeded},
-		{"idempotent", func(spec *machine.ToolSpec) { spec.Effect = machine.EffectIdempotent }, "run/1.0, run/1.0, run/1.0", store.Succeeded},
+		{"idempotent", func(spec *machine.ToolSpec) { spec.Effect, spec.Retry = machine.EffectIdempotent, nil }, "run/1.0, run/1.0, run/1.0", store.Succeeded},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, l := writing(t, func(spec *machine.ToolSpec) {

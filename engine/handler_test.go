@@ -69,8 +69,11 @@ func TestWhatAHandlerDoesWrongStopsTheRun(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFlow().state("start", "next", "end").state("end")
 			f.m.Vars = machine.Ordered[machine.Variable]{{Name: "foreign"}}
+			f.at("start").Model = machine.ModelDeclared
 			r := newRig(t, f)
-			r.config = func(cfg *engine.Config) { cfg.KeyNames = []string{"SHOP_KEY"} }
+			r.config = func(cfg *engine.Config) {
+				cfg.Models = models{keys: []string{"SHOP_KEY"}, ready: func() machine.ModelCase { return machine.ModelMissing }}
+			}
 			r.on("start", tc.do)
 			snap := r.run(r.engine("w"))
 			wantStop(t, snap, tc.code, tc.says...)

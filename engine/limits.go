@@ -166,6 +166,26 @@ func (st *Step) stepsLeft() *halt {
 	return nil
 }
 
+// modelCallsLeft kills the step if the run may not call a model any more.
+func (st *Step) modelCallsLeft() error {
+	used := st.s.head.Spent.Usage
+	for _, l := range []struct {
+		name string
+		used int64
+	}{{limitModelCalls, used.ModelCalls}, {limitTokens, used.PromptTokens + used.CompletionTokens}} {
+		if limit := st.s.limit(l.name); limit > 0 && l.used >= limit {
+			return st.kill(limitHalt(st.s.id, l.name, strconv.FormatInt(limit, 10)))
+		}
+	}
+	if limit := st.s.m.Limits.Cost; limit > 0 && used.Cost != nil {
+		limit += st.s.head.Spent.Raised[limitCost]
+		if *used.Cost >= limit {
+			return st.kill(limitHalt(st.s.id, limitCost, strconv.FormatFloat(limit, 'f', -1, 64)))
+		}
+	}
+	return nil
+}
+
 // toolCallsLeft kills the step if n more calls are more than the run may make.
 func (st *Step) toolCallsLeft(n int) error {
 	if limit := st.s.limit(limitToolCalls); limit > 0 && st.s.head.Spent.Usage.ToolCalls+int64(n) > limit {

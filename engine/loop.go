@@ -164,7 +164,7 @@ func (st *Step) noMove(outcome machine.Outcome, problem machine.Problem, err err
 	switch outcome {
 	case machine.Error:
 		if problem.Kind == kindNoKey {
-			return st.noKey(problem)
+			return stopped(history.CodeNoKey, "set it and "+resume, "%s", problem.Message)
 		}
 		return stopped(history.CodeOutage, "when it works again, "+resume, "state %s: %s", st.state.Name, problem.Message)
 	case machine.Timeout:
@@ -176,15 +176,6 @@ func (st *Step) noMove(outcome machine.Outcome, problem machine.Problem, err err
 	}
 	return stopped(history.CodeHandler, "the handler's Uses must declare each outcome that it returns",
 		"handler %s returned outcome %s, and state %s has no transition for it", st.state.Handler, outcome, st.state.Name)
-}
-
-// noKey is the halt for a state whose model cannot be called.
-func (st *Step) noKey(problem machine.Problem) *halt {
-	hint := "set it and go on with: flowctl resume " + st.s.id
-	if st.Model() == machine.ModelReady {
-		hint = "let rules decide here, or go on with a version that can"
-	}
-	return stopped(history.CodeNoKey, hint, "%s", problem.Message)
 }
 
 // leaving is what the transition under way carries besides the move itself.
@@ -212,12 +203,23 @@ func (s *session) entry(name string, restarted bool) history.Event {
 	state, _ := s.m.State(name)
 	s.base, s.record = nil, nil
 	return history.Event{State: name, Step: s.head.Now.Step + 1, Visit: s.head.Now.Visits[name] + 1,
-		Data: &history.StateEntered{Env: s.eng.environment(s.m, state), Restarted: restarted}}
+		Data: &history.StateEntered{Env: s.environment(state), Restarted: restarted}}
 }
 
 // environment is what the world decides for a step, as it is now.
-func (e *Engine) environment(m *machine.Machine, state *machine.State) history.Environment {
-	return history.Environment{Model: e.cfg.Model(m, state), ApproveAll: e.cfg.ApproveAll}
+func (s *session) environment(state *machine.State) history.Environment {
+	env := history.Environment{Model: state.Model, ApproveAll: s.eng.cfg.ApproveAll}
+	if state.Model != machine.ModelDeclared {
+		return env
+	}
+	env.Model = machine.ModelMissing
+	switch script := s.head.Run.Scripts[state.ModelName]; {
+	case script != "":
+		env.Model, env.Script = machine.ModelReady, script
+	case s.eng.cfg.Models != nil:
+		env.Model, env.ModelID = s.eng.cfg.Models.Case(s.m, state.ModelName)
+	}
+	return env
 }
 
 // settle does what a halted step asks for.

@@ -275,7 +275,7 @@ func TestModelIsRecordedAtTheEntry(t *testing.T) {
 	r := newRig(t, f)
 	now := machine.ModelMissing
 	r.config = func(cfg *engine.Config) {
-		cfg.Model = func(*machine.Machine, *machine.State) machine.ModelCase { return now }
+		cfg.Models = models{ready: func() machine.ModelCase { return now }}
 	}
 	var seen []machine.ModelCase
 	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {

@@ -64,6 +64,9 @@ type past struct {
 	base       *history.Snapshot // at the entry of the present step, to replay record on; nil once the step was entered live
 	record     []history.Event   // recorded of the present step when the session was loaded
 	checkpoint int64             // seq of the stored checkpoint
+	stored     map[string]bool   // hashes of blobs that are known to be stored
+	texts      map[string]string // blobs that were read, by their hash
+	counts     *remembered       // of tokens
 }
 
 // mailbox holds the notices for the run that are read and not yet taken up.
@@ -77,6 +80,8 @@ type mailbox struct {
 // change is one commit.
 type change struct {
 	events  []history.Event
+	blobs   []store.Blob
+	memory  []store.MemoryWrite
 	release bool
 }
 
@@ -101,7 +106,8 @@ func (s *session) commit(c change) error {
 	return err
 }
 
-// store commits and gives the events as they are stored. Only an *unstorableError leaves the session as it was.
+// store commits and gives the events as they are stored. Only an *unstorableError and a *store.MemoryConflict leave the
+// session as it was.
 func (s *session) store(c change) ([]history.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,20 +121,33 @@ func (s *session) store(c change) ([]history.Event, error) {
 		s.putBack(taken)
 		return nil, err
 	}
+	var before *history.Snapshot
+	if len(c.memory) > 0 { // the only commit that may be refused for what it says
+		before = s.head.Clone()
+	}
 	s.flight = flight{seq: expect + int64(len(rows)), create: expect == 0, mail: taken}
 	if err := s.apply(rows, evs); err != nil {
 		s.broken = err
 		return nil, err
 	}
 	commit := store.Commit{Run: s.row(), ExpectSeq: expect, Epoch: s.epoch, Events: rows, Consumed: consumed,
-		Release: c.release, Checkpoint: s.maybeCheckpoint(evs)}
+		Blobs: s.newBlobs(c.blobs), Memory: c.memory, Release: c.release, Checkpoint: s.maybeCheckpoint(evs)}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
 	defer cancel()
 	if err := s.eng.cfg.Store.Commit(ctx, commit); err != nil {
+		var conflict *store.MemoryConflict
+		if before != nil && errors.As(err, &conflict) {
+			*s.head = *before
+			s.putBack(taken)
+			return nil, err
+		}
 		s.broken = err
 		return nil, err
 	}
 	s.retries, s.flight.mail = 0, nil
+	for _, b := range commit.Blobs {
+		s.stored[b.Hash] = true
+	}
 	if commit.Checkpoint != nil {
 		s.checkpoint = s.head.Seq
 	}
@@ -139,6 +158,17 @@ func (s *session) store(c change) ([]history.Event, error) {
 		}
 	}
 	return evs, nil
+}
+
+// newBlobs leaves out what this session has stored already.
+func (s *session) newBlobs(blobs []store.Blob) []store.Blob {
+	var out []store.Blob
+	for _, b := range blobs {
+		if !s.stored[b.Hash] {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // encode gives events in their stored form, redacted, and as they read from there.
@@ -221,6 +251,7 @@ func (s *session) release() error {
 // present step. A run whose definition or history cannot be read gives a halt that stops it.
 func (s *session) load(ctx context.Context, claimed store.Claimed) (*halt, error) {
 	s.epoch, s.owner = claimed.Epoch, claimed.Owner
+	s.stored, s.texts = map[string]bool{}, map[string]string{}
 	s.deliver(claimed.Notices)
 	if h, err := s.fold(ctx, claimed); h != nil || err != nil {
 		s.base, s.record, s.head = nil, nil, rowSnapshot(claimed.Run)
@@ -251,7 +282,7 @@ func (s *session) setMachine(m *machine.Machine) *halt {
 	}
 	tools, err := s.eng.buildTools(m)
 	if err != nil {
-		return stopped(history.CodeHandler, "mend the flow's tools and go on with: flowctl resume "+s.id, "%v", err)
+		return stopped(history.CodeHandler, "when that is mended, go on with: flowctl resume "+s.id, "%v", err)
 	}
 	s.tools = tools
 	s.fsm = newRunFSM(m, s.head.Now.State, s.moveTo)
@@ -319,7 +350,7 @@ func (s *session) loadText(msg *history.Message) error {
 	if msg.Loaded {
 		return nil
 	}
-	rows, err := s.eng.cfg.Store.Events(context.Background(), s.id, msg.Seq-1, 1)
+	rows, err := s.eng.cfg.Store.Events(storeContext(), s.id, msg.Seq-1, 1)
 	if err != nil {
 		return err
 	}
@@ -330,9 +361,12 @@ func (s *session) loadText(msg *history.Message) error {
 	if err != nil {
 		return err
 	}
-	msg.Text, msg.Loaded = history.TextOf(evs[0]), true
+	msg.Load(evs[0])
 	return nil
 }
+
+// storeContext is for reads in the middle of a step: what has ended the step is for its next effect to say.
+func storeContext() context.Context { return context.Background() }
 
 // folderGone is a flow's folder that is not there.
 type folderGone struct{ dir string }

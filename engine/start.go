@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"flowctl/engine/history"
@@ -19,6 +21,9 @@ type StartRequest struct {
 	Inputs  machine.Values
 	ID      string // "" for a new one
 	Owner   string // who may see the run, "" for everybody
+
+	// Scripts are files whose answers stand for models, by the name of the model: for the whole run, whoever goes on with it.
+	Scripts map[string]string
 }
 
 var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -33,6 +38,11 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 	m := req.Machine
 	if err := e.noSecrets(m, "", req.ID); err != nil {
 		return "", false, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(req.Scripts)) {
+		if err := e.noSecrets(nil, req.Scripts[name], ""); err != nil {
+			return "", false, err
+		}
 	}
 	inputs, err := checkInputs(m, req.Inputs)
 	if err != nil {
@@ -63,7 +73,7 @@ func (e *Engine) noSecrets(m *machine.Machine, dir, id string) error {
 		source, dir = string(m.Source), m.Dir+"\n"+dir
 	}
 	for _, place := range []struct{ what, text string }{
-		{"the flow file", source}, {"the path of the flow's folder", dir}, {"the run's id", id},
+		{"the flow file", source}, {"a path", dir}, {"the run's id", id},
 	} {
 		if e.cfg.Secrets.Text(place.text) != place.text {
 			return usagef("secrets come from the environment only; take it out and change it, since it was written down",
@@ -112,6 +122,7 @@ func (e *Engine) create(ctx context.Context, id string, req StartRequest, inputs
 	s := e.newSession(id)
 	s.epoch, s.head = 1, history.New(id)
 	s.owner = req.Owner
+	s.head.Run.Scripts = req.Scripts
 	s.m = m
 	vars := machine.Values{}
 	for _, v := range m.Vars {
@@ -123,7 +134,8 @@ func (e *Engine) create(ctx context.Context, id string, req StartRequest, inputs
 		return store.ErrExists
 	}
 	e.beatAgain()
-	start := history.Event{Data: &history.RunStarted{Flow: m.Name, FlowHash: m.Hash, Dir: m.Dir, Inputs: inputs, Vars: vars, Message: m.Message}}
+	start := history.Event{Data: &history.RunStarted{Flow: m.Name, FlowHash: m.Hash, Dir: m.Dir, Inputs: inputs, Vars: vars, Message: m.Message,
+		Scripts: req.Scripts}}
 	err := context.Cause(ctx)
 	if err == nil {
 		_, err = e.commitSurely(ctx, s, change{events: []history.Event{start, s.entry(m.Start, false)}})

@@ -290,6 +290,9 @@ func (st *Step) End(status store.Status, output machine.Value) error {
 		return st.kill(stopped(history.CodeHandler, "a run ends as succeeded or failed",
 			"handler %s of state %s wanted to end the run as %q", st.state.Handler, st.state.Name, status))
 	}
+	if err := st.leftovers(); err != nil {
+		return err
+	}
 	if output, err = machine.Normalize(output); err != nil {
 		return st.failed(&unstorableError{err})
 	}
@@ -299,20 +302,6 @@ func (st *Step) End(status store.Status, output machine.Value) error {
 	}
 	return st.kill(&halt{kind: haltEnded})
 }
-
-// NoModel ends the step because the state needs a model and has none that can be called: by the state's line for outcome
-// error, else the run stops (code no_key).
-func (st *Step) NoModel() error {
-	problem := machine.Problem{Kind: kindNoKey, Message: fmt.Sprintf("state %s needs a model, and no key for one is set (%s)",
-		st.state.Name, strings.Join(st.s.eng.cfg.KeyNames, " or "))}
-	if st.Model() == machine.ModelReady {
-		problem.Message = fmt.Sprintf("state %s needs an answer of a model, and this version cannot call one", st.state.Name)
-	}
-	return st.kill(&halt{kind: haltMoved, outcome: machine.Error, problem: problem})
-}
-
-// kindNoKey is the kind of last.error where a model's key is missing.
-const kindNoKey = "no_key"
 
 // begin starts an effect: it gives what is recorded of it, already applied, or nothing when the step is live.
 func (st *Step) begin() (past []history.Event, key string, err error) {

@@ -186,9 +186,9 @@ func (e *Engine) wake(ctx context.Context, s *session) (*halt, error) {
 		}
 	case store.Stopped:
 		resumed := &history.RunResumed{}
-		if stop := s.head.Stop; stop != nil && stop.Code == history.CodeNoKey {
+		if stop := s.head.Stop; stop != nil && (stop.Code == history.CodeNoKey || stop.Code == history.CodeOutage) {
 			state, _ := s.m.State(s.head.Now.State)
-			env := s.eng.environment(s.m, state)
+			env := s.environment(state)
 			resumed.Env = &env
 		}
 		events = []history.Event{{Data: resumed}}
@@ -212,7 +212,8 @@ func (s *session) roused() []history.Event {
 }
 
 func (e *Engine) newSession(run string) *session {
-	return &session{eng: e, id: run, busy: true, mailbox: mailbox{seen: map[int64]bool{}}}
+	return &session{eng: e, id: run, busy: true, mailbox: mailbox{seen: map[int64]bool{}},
+		past: past{stored: map[string]bool{}, texts: map[string]string{}}}
 }
 
 // keep registers a session; it is false when the run has one.

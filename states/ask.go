@@ -14,7 +14,7 @@ type ask struct{}
 
 type askWith struct {
 	Question machine.Text                `yaml:"question" flow:"required,prompt" doc:"What the human is asked"`
-	Into     machine.VarRef              `yaml:"into" flow:"write" doc:"Variable for the answer, whose schema is that of the answer; beside choices, for the chosen name"`
+	Into     machine.VarRef              `yaml:"into" flow:"write,secret" doc:"Variable for the answer, whose schema is that of the answer; beside choices, for the chosen name"`
 	Choices  machine.Ordered[choiceWith] `yaml:"choices" flow:"outcomes" doc:"Answers to choose from, by the outcome that each leads to"`
 	Timeout  machine.Duration            `yaml:"timeout" doc:"The human's time; without end if left out"`
 	Default  string                      `yaml:"default" doc:"The outcome when the time runs out; expired if left out"`
@@ -22,7 +22,7 @@ type askWith struct {
 
 type choiceWith struct {
 	Label machine.Text   `yaml:"label" flow:"required,scalar" doc:"What the human sees"`
-	Into  machine.VarRef `yaml:"into" flow:"write" doc:"Variable for a new value that is given with the choice, or asked for"`
+	Into  machine.VarRef `yaml:"into" flow:"write,secret" doc:"Variable for a new value that is given with the choice, or asked for"`
 }
 
 func (ask) Spec() machine.HandlerSpec {

@@ -13,9 +13,9 @@ type call struct{}
 
 type callWith struct {
 	Tool   machine.ToolRef               `yaml:"tool" flow:"required" doc:"The tool"`
-	Args   machine.Ordered[machine.Tree] `yaml:"args" doc:"Its arguments by name"`
+	Args   machine.Ordered[machine.Tree] `yaml:"args" flow:"secret" doc:"Its arguments by name"`
 	Expect machine.Expr                  `yaml:"expect" flow:"expr:result" doc:"Expression over the result of a call that went well; where it is false, the state fails"`
-	Into   machine.VarRef                `yaml:"into" flow:"write" doc:"Variable for the result; null where there is none"`
+	Into   machine.VarRef                `yaml:"into" flow:"write,secret" doc:"Variable for the result; null where there is none"`
 }
 
 func (call) Spec() machine.HandlerSpec {

@@ -11,10 +11,10 @@ import (
 	"flowctl/flows/machine"
 )
 
-// collect fills variables from what a human said: by the rules that their schemas give, then by asking. It asks for all
-// that is missing in one question, until everything stands or the state's turns are used up. A value that was found and
-// does not fit is told of with the question. A yes or no fills a variable that was asked for, or that it is said of by name;
-// a word of an enum that is denied ("not morning") is no value.
+// collect fills variables from what a human said: by the rules that their schemas give; where those are not enough by a
+// model, if one can be called; then by asking. It asks for all that is missing in one question, until everything stands or
+// the state's turns are used up. A value that was found and does not fit is told of with the question. A yes or no fills a
+// variable that was asked for, or that it is said of by name; a word of an enum that is denied ("not morning") is no value.
 type collect struct{}
 
 type collectWith struct {
@@ -25,7 +25,7 @@ type collectWith struct {
 }
 
 type fieldWith struct {
-	Name machine.VarRef `yaml:"name" flow:"required,scalar,write" doc:"The variable"`
+	Name machine.VarRef `yaml:"name" flow:"required,scalar,write,secret" doc:"The variable"`
 	Ask  machine.Text   `yaml:"ask" flow:"prompt" doc:"How it is asked for, instead of the engine's own words"`
 }
 
@@ -90,6 +90,9 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 			return with.expired(step, c)
 		}
 		c.hear(answer.Text)
+		if err := with.consult(step, c, "", answer.Text); err != nil {
+			return "", err
+		}
 	}
 	return machine.Complete, with.write(step, c)
 }
@@ -102,14 +105,57 @@ func (c *collectWith) begin(step *engine.Step) (*collection, error) {
 		out.fields = append(out.fields, newField(string(f.Name), decl.Schema, step.Value(string(f.Name))))
 	}
 	if step.Visit() == 1 && c.From != "" && step.Has(string(c.From)) {
-		out.read(machine.FormatValue(step.Value(string(c.From))))
-		return out, nil
+		text := machine.FormatValue(step.Value(string(c.From)))
+		out.read(text)
+		return out, c.consult(step, out, c.From, text)
 	}
 	heard, err := step.Heard()
+	if err != nil {
+		return nil, err
+	}
 	for _, text := range heard {
 		out.read(text)
 	}
-	return out, err
+	return out, c.consult(step, out, "", heard...)
+}
+
+// consult has a model read texts of which the rules did not make enough. from is the variable that holds the text, "" where
+// it was said. No text is read twice; where the model does not get it right, the human is asked as if there were none.
+func (c *collectWith) consult(step *engine.Step, col *collection, from machine.VarRef, texts ...string) error {
+	if step.Model() != machine.ModelReady || !col.puzzled() {
+		return nil
+	}
+	texts = col.unshown(texts)
+	if len(texts) == 0 {
+		return nil
+	}
+	answer, err := fieldsAnswer(col.fields)
+	if err != nil {
+		return err
+	}
+	w := col.words
+	got, err := step.Generate(engine.Task{Label: labelExtract, Answer: answer, Aside: true,
+		Text: w.extract(col, w.source(w.humanSaid(), from, texts...))})
+	if err != nil {
+		return err
+	}
+	if values, ok := got.Answer.(machine.Values); ok && got.Problem.None() {
+		col.extract(values)
+	}
+	return nil
+}
+
+// fieldsAnswer is the schema of what a model reads: each field's value, or null, which may as well be left out.
+func fieldsAnswer(fields []*field) (machine.Schema, error) {
+	properties := machine.Values{}
+	for _, f := range fields {
+		one, err := orNull(f.schema, "/properties/"+f.name)
+		if err != nil {
+			return nil, err
+		}
+		properties[f.name] = one
+	}
+	return answerObject(properties)
 }
 
 // question words the question for what is missing, or for what should change.
@@ -132,7 +178,7 @@ func (c *collectWith) question(step *engine.Step, col *collection) (string, erro
 		}
 		own = append(own, text)
 	}
-	lines := slices.Clone(col.notes)
+	lines := col.noteTexts()
 	if len(plain) > 0 {
 		lines = append(lines, col.request(plain))
 	}

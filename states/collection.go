@@ -19,17 +19,36 @@ type collection struct {
 
 	changed bool     // some value is another than at the entry
 	kept    bool     // the human said that nothing should change
-	refused bool     // the newest text would change a value into one that does not fit, which has to be told
+	refused []*field // the newest text would change their values into ones that do not fit, which has to be told
 	asked   []*field // by the last question; nil before the first and when it asked what to change
 	alone   bool     // the fields are asked for one by one, since asking for all at once led nowhere
-	notes   []string // what was wrong with the newest text, for the next question
+	notes   []note   // what was wrong with the newest text, for the next question
+	shown   []string // the texts that a model was given
 }
+
+// note says what was wrong with a text.
+type note struct {
+	about *field // nil: no field by itself
+	text  string
+}
+
+// noteTexts gives the notes as they are told.
+func (c *collection) noteTexts() []string {
+	var texts []string
+	for _, n := range c.notes {
+		texts = append(texts, n.text)
+	}
+	return texts
+}
+
+// tell adds a note.
+func (c *collection) tell(about *field, text string) { c.notes = append(c.notes, note{about, text}) }
 
 func fieldPath(i int) string { return fmt.Sprintf("fields[%d]", i) }
 
 // complete says whether there is nothing to ask.
 func (c *collection) complete() bool {
-	return len(c.missing()) == 0 && !c.refused && (!c.again || c.changed || c.kept)
+	return len(c.missing()) == 0 && len(c.refused) == 0 && (!c.again || c.changed || c.kept)
 }
 
 func (c *collection) missing() []*field {
@@ -103,17 +122,17 @@ func (c *collection) noteCorrections(text string, found map[*field]hits) {
 	for _, f := range c.fields {
 		h := found[f]
 		if f.value != nil && h.bads == 1 && len(h.values) == 0 && (!c.changed || c.named(f, text)) {
-			c.notes = append(c.notes, c.unfit(f, h))
-			c.refused = true
+			c.tell(f, c.unfit(f, h))
+			c.refused = append(c.refused, f)
 		}
 	}
 }
 
 // hear takes in the answer to the last question.
 func (c *collection) hear(answer string) {
-	c.notes, c.refused = nil, false
+	c.notes, c.refused = nil, nil
 	for _, f := range c.fields {
-		f.unclear = nil
+		f.unclear, f.found = nil, false
 	}
 	switch {
 	case len(c.asked) == 0:
@@ -151,7 +170,7 @@ func (c *collection) hearValues(answer string) {
 				c.note(f, found[f], answer)
 			}
 		}
-		c.notes = append(c.notes, c.words.oneByOne())
+		c.tell(nil, c.words.oneByOne())
 		return
 	}
 	corrected := !got && c.standing() != stood
@@ -164,7 +183,7 @@ func (c *collection) hearValues(answer string) {
 		}
 	}
 	if !got && !corrected && len(c.notes) == 0 && len(c.missing()) > 0 {
-		c.notes = []string{c.words.noneFound()}
+		c.tell(nil, c.words.noneFound())
 	}
 }
 
@@ -196,15 +215,86 @@ func (c *collection) hearChange(answer string) {
 	}
 	for _, f := range c.fields {
 		if h := found[f]; len(f.unclear) > 0 {
-			c.notes = append(c.notes, c.several(f))
+			c.tell(f, c.several(f))
 		} else if len(h.values) == 0 && h.bad != "" {
-			c.notes = append(c.notes, c.unfit(f, h))
-			c.refused = c.refused || h.bads == 1 && c.named(f, answer)
+			c.tell(f, c.unfit(f, h))
+			if h.bads == 1 && c.named(f, answer) {
+				c.refused = append(c.refused, f)
+			}
 		}
 	}
 	if !c.changed && len(c.notes) == 0 {
-		c.notes = []string{c.words.nothingNew()}
+		c.tell(nil, c.words.nothingNew())
 	}
+}
+
+// puzzled says whether the rules made too little of the newest text: of what it was to bring something is missing, or it
+// said something that has to be told of.
+func (c *collection) puzzled() bool {
+	if len(c.asked) == 0 {
+		return !c.complete()
+	}
+	return len(c.notes) > 0 || len(c.refused) > 0 || slices.ContainsFunc(c.asked, func(f *field) bool { return f.value == nil })
+}
+
+// unshown gives the texts that say something and that no model was given yet, and remembers that one is now.
+func (c *collection) unshown(texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); !c.saysNothing(text) && !slices.Contains(c.shown, text) {
+			out = append(out, text)
+			c.shown = append(c.shown, text)
+		}
+	}
+	return out
+}
+
+// saysNothing says whether a text cannot hold a value: thanks and the like, and a bare yes or no unless it was asked for.
+func (c *collection) saysNothing(text string) bool {
+	lang := c.words.language()
+	yes, _ := match.YesNo(text, lang) // beside a no more may be said
+	return text == "" || match.SaysNothing(text, lang) || len(c.asked) == 0 && (yes || bareNo.MatchString(text))
+}
+
+// extract takes in what a model read from the newest text, by field; null and blanks are nothing. What the rules found
+// there stands, and so does what stood before, unless the text may change it. A note about what is found now is dropped.
+func (c *collection) extract(values machine.Values) {
+	got := false
+	for _, f := range c.fields {
+		v := plausible(values[f.name])
+		if v == nil || f.found || f.value != nil && !c.again {
+			continue
+		}
+		h := hits{lang: c.words.language()}
+		h.add(f, machine.FormatValue(v), v)
+		if len(h.values) == 0 || machine.EqualValues(f.value, v) {
+			continue
+		}
+		c.settle(f, h)
+		got = true
+		c.refused = slices.DeleteFunc(c.refused, func(other *field) bool { return other == f })
+		c.notes = slices.DeleteFunc(c.notes, func(n note) bool { return n.about == f })
+	}
+	if got {
+		c.alone = false // a model can tell apart what the rules cannot
+		c.notes = slices.DeleteFunc(c.notes, func(n note) bool { return n.about == nil })
+	}
+}
+
+// plausible gives a value that a model read, nil where it says nothing: an empty list, or text of nothing but blanks.
+func plausible(v machine.Value) machine.Value {
+	switch x := v.(type) {
+	case string:
+		if x = strings.TrimSpace(x); x != "" {
+			return x
+		}
+		return nil
+	case []machine.Value:
+		if len(x) == 0 {
+			return nil
+		}
+	}
+	return v
 }
 
 // lonely says whether a field cannot be told from others in one answer.
@@ -302,7 +392,7 @@ func (c *collection) settle(f *field, h hits) {
 	case 0:
 	case 1:
 		c.changed = c.changed || !machine.EqualValues(f.value, h.values[0])
-		f.value, f.unclear = h.values[0], nil
+		f.value, f.unclear, f.found = h.values[0], nil, true
 	default:
 		f.value, f.unclear = nil, h.values
 	}
@@ -322,15 +412,15 @@ func (c *collection) note(f *field, h hits, answer string) {
 	switch {
 	case f.value != nil:
 	case len(f.unclear) > 0:
-		c.notes = append(c.notes, c.several(f))
+		c.tell(f, c.several(f))
 	case h.bad != "":
-		c.notes = append(c.notes, c.unfit(f, h))
+		c.tell(f, c.unfit(f, h))
 	case brief(answer) && f.by == findBoolean:
-		c.notes = append(c.notes, c.words.neither(strings.TrimSpace(answer)))
+		c.tell(f, c.words.neither(strings.TrimSpace(answer)))
 	case brief(answer):
-		c.notes = append(c.notes, c.words.isNo(strings.TrimSpace(answer), c.called(f), ""))
+		c.tell(f, c.words.isNo(strings.TrimSpace(answer), c.called(f), ""))
 	default:
-		c.notes = append(c.notes, c.words.notFound(c.called(f)))
+		c.tell(f, c.words.notFound(c.called(f)))
 	}
 }
 
@@ -373,5 +463,5 @@ func (c *collection) changeQuestion() string {
 	for i, f := range c.fields {
 		now[i] = [2]string{c.words.label(f.name, f.info), c.words.value(f.value)}
 	}
-	return strings.Join(append(slices.Clone(c.notes), c.words.change(now)), "\n")
+	return strings.Join(append(c.noteTexts(), c.words.change(now)), "\n")
 }

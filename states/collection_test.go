@@ -218,7 +218,7 @@ func (c *collection) engineQuestion() string {
 	if len(asked) == 0 {
 		return c.changeQuestion()
 	}
-	return strings.Join(append(append([]string(nil), c.notes...), c.request(asked)), "\n")
+	return strings.Join(append(c.noteTexts(), c.request(asked)), "\n")
 }
 
 const askOrder, askReason = "Please tell me the order number, such as A1001.", "Please tell me the reason (broken, late, arrived late or wrong item)."
@@ -484,4 +484,79 @@ func FuzzCollection(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a model reads is taken where the rules left something open.
+func TestExtract(t *testing.T) {
+	tests := []struct {
+		name, fields string
+		again        bool
+		standing     machine.Values
+		texts        []string // the first answers no question, others the one before
+		read         machine.Values
+		values, next string // next: what is asked then
+	}{
+		{name: "what is missing", fields: "order count", texts: []string{"A1001 please"}, read: machine.Values{"order": "A1002", "count": int64(2)},
+			values: "order=A1001 count=2"},
+		{name: "what is unclear", fields: "order", texts: []string{"A1001 or A1002"}, read: machine.Values{"order": "A1002"}, values: "order=A1002"},
+		{name: "null, blanks and empty lists", fields: "city tags note", texts: []string{"hm"},
+			read: machine.Values{"city": " \n", "tags": []machine.Value{}, "note": nil}, next: "the city, the tags, a remark"},
+		{name: "text without its blanks", fields: "city", texts: []string{"hm"}, read: machine.Values{"city": " Rome "}, values: "city=Rome"},
+		{name: "what does not fit without its blanks", fields: "order", texts: []string{"hm"}, read: machine.Values{"order": "B7"}, next: "the order number, such as A1001"},
+		{name: "what stands on the first visit", fields: "order count", standing: machine.Values{"count": int64(3)}, texts: []string{"hm"},
+			read: machine.Values{"order": "A1001", "count": int64(4)}, values: "order=A1001 count=3"},
+		{name: "what stands later", fields: "order count", again: true, standing: machine.Values{"order": "A1001", "count": int64(3)}, texts: []string{"hm"},
+			read: machine.Values{"order": "A1001", "count": int64(4)}, values: "order=A1001 count=4"},
+		{name: "what the rules changed", fields: "order count", again: true, standing: machine.Values{"order": "A1001"}, texts: []string{"A1002"},
+			read: machine.Values{"order": "A1003", "count": int64(4)}, values: "order=A1002 count=4"},
+		{name: "a refused correction", fields: "count", again: true, standing: machine.Values{"count": int64(3)}, texts: []string{"50 pieces"},
+			read: machine.Values{"count": int64(5)}, values: "count=5"},
+		{name: "a refused correction that stays", fields: "count", again: true, standing: machine.Values{"count": int64(3)}, texts: []string{"50 pieces"},
+			read: machine.Values{"count": int64(3)}, values: "count=3", next: "what should change"},
+		{name: "one by one no longer", fields: "city note insured", texts: []string{"hm", "guess"}, read: machine.Values{"city": "Rome"},
+			values: "city=Rome", next: "a remark, whether the parcel is insured"},
+	}
+	for _, test := range tests {
+		c := collecting(t, false, test.again, test.fields, test.standing)
+		for i, text := range test.texts {
+			if i == 0 {
+				c.read(text)
+				continue
+			}
+			c.ask()
+			c.hear(text)
+		}
+		if !c.puzzled() {
+			t.Errorf("%s: nobody would ask a model", test.name)
+		}
+		c.extract(test.read)
+		if got := c.values(); got != test.values {
+			t.Errorf("%s: %s stands, want %s", test.name, got, test.values)
+		}
+		next := ""
+		if !c.complete() {
+			var names []string
+			for _, f := range c.ask() {
+				names = append(names, c.words.wanted(f.name, f.info))
+			}
+			if next = strings.Join(names, ", "); next == "" {
+				next = "what should change"
+			}
+		}
+		if !strings.Contains(next, test.next) || (next == "") != (test.next == "") {
+			t.Errorf("%s: asks for %q, want %q", test.name, next, test.next)
+		}
+	}
+}
+
+// A model is given what says something, and nothing twice.
+func TestUnshown(t *testing.T) {
+	c := collecting(t, false, true, "order note", nil)
+	if got := c.unshown([]string{"no", " ", "Thanks!", "yes", "the first", " the first ", "no, the other"}); strings.Join(got, "|") != "the first|no, the other" {
+		t.Errorf("the texts are %q", got)
+	}
+	c.ask()
+	if got := c.unshown([]string{"the first", "no"}); strings.Join(got, "|") != "no" {
+		t.Errorf("the answers are %q", got)
+	}
 }

@@ -9,8 +9,9 @@ import (
 	"flowctl/flows/machine"
 )
 
-// execute carries out a plan, from the first step that is not done. It writes status and result of each step into the
-// plan's variable, so that the plan made again, or this state entered again, goes on from there.
+// execute carries out a plan, from the first step that is not done: a step with a tool is called, another is done by a model
+// that thinks and calls the state's tools, in at most the state's turns for each step. It writes status and result of each
+// step into the plan's variable, so that the plan made again, or this state entered again, goes on from there.
 type execute struct{}
 
 type executeWith struct {
@@ -57,6 +58,7 @@ func (execute) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 	if !ok {
 		return machine.Fail, problemf(kindInvalid, language(step).pick("%s holds no plan", "%s 中没有计划"), with.From)
 	}
+	goal, _ := object.(machine.Values)["goal"].(string)
 	carried := int64(0)
 	for _, s := range steps {
 		if s.Status == statusDone {
@@ -65,7 +67,7 @@ func (execute) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 		if with.StopAfter > 0 && carried == with.StopAfter {
 			return with.close(step, more, steps)
 		}
-		outcome, reason := with.carryOut(step, s)
+		outcome, reason := with.carryOut(step, goal, s)
 		if outcome == "" || outcome == machine.Error {
 			return outcome, reason
 		}
@@ -81,14 +83,9 @@ func (execute) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 }
 
 // carryOut does one step: success, or fail or error with the reason. An error without outcome ends the handler.
-func (c *executeWith) carryOut(step *engine.Step, s *plannedStep) (machine.Outcome, error) {
+func (c *executeWith) carryOut(step *engine.Step, goal string, s *plannedStep) (machine.Outcome, error) {
 	if s.Tool == "" {
-		if step.Model() != machine.ModelNone {
-			return "", step.NoModel()
-		}
-		s.end(statusFailed, nil)
-		return machine.Fail, problemf(kindInvalid, language(step).pick("step %s names no tool, and there is no model to do it",
-			"步骤 %s 没有工具，也没有模型可以执行"), s.ID)
+		return c.think(step, goal, s)
 	}
 	results, err := step.Call(engine.Call{Tool: s.Tool, Args: s.Args, Direct: true})
 	if err != nil {
@@ -107,7 +104,35 @@ func (c *executeWith) carryOut(step *engine.Step, s *plannedStep) (machine.Outco
 		return machine.Success, nil
 	}
 	s.end(statusFailed, result.Value)
-	if err := step.Note(fmt.Sprintf("step %s (%s) failed: %s", s.ID, s.Tool, problem.Message)); err != nil {
+	return failed(step, fmt.Sprintf("%s (%s)", s.ID, s.Tool), problem)
+}
+
+// think has a model do a step that names no tool. What it says in the end is the step's result.
+func (c *executeWith) think(step *engine.Step, goal string, s *plannedStep) (machine.Outcome, error) {
+	switch step.Model() {
+	case machine.ModelReady:
+	case machine.ModelNone:
+		s.end(statusFailed, nil)
+		return machine.Fail, problemf(kindInvalid, language(step).pick("step %s names no tool, and there is no model to do it",
+			"步骤 %s 没有工具，也没有模型可以执行"), s.ID)
+	default:
+		return "", step.NoModel()
+	}
+	got, err := think(step, engine.Task{Text: language(step).carryOut(goal, s, c.From)})
+	if err != nil {
+		return "", err
+	}
+	if got.Problem.None() {
+		s.end(statusDone, got.Text)
+		return machine.Success, nil
+	}
+	s.end(statusFailed, nil)
+	return failed(step, s.ID, got.Problem)
+}
+
+// failed leaves a note of a step that failed.
+func failed(step *engine.Step, name string, problem machine.Problem) (machine.Outcome, error) {
+	if err := step.Note(fmt.Sprintf("step %s failed: %s", name, problem.Message)); err != nil {
 		return "", err
 	}
 	return machine.Fail, problem

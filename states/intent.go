@@ -10,7 +10,8 @@ import (
 )
 
 // intent classifies a text into one of the intents of its state. An intent whose keyword or pattern is found in the text
-// holds, unless the text denies the keyword ("no refund"); where exactly one intent holds, it is the answer. Everything else is for a model.
+// holds, unless the text denies the keyword ("no refund"); where exactly one intent holds, it is the answer. Everything else
+// is for a model, which names one intent or none.
 type intent struct{}
 
 type intentWith struct {
@@ -70,19 +71,54 @@ func (intent) Handle(_ context.Context, step *engine.Step) (machine.Outcome, err
 	}
 	hits := with.decide(text)
 	if len(hits) == 1 {
-		if err := write(step, with.Into, hits[0]); err != nil {
-			return machine.Fail, err
-		}
-		return machine.Outcome(hits[0]), nil
-	}
-	if step.Model() != machine.ModelNone {
-		return "", step.NoModel()
+		return with.found(step, hits[0])
 	}
 	w := language(step)
+	if step.Model() != machine.ModelNone && strings.TrimSpace(text) != "" {
+		return with.classify(step, text)
+	}
 	if len(hits) > 1 {
 		return machine.Fail, problemf(kindSeveral, w.pick("the text has words of several intents: %s", "内容同时符合多个意图：%s"), strings.Join(hits, w.pick(", ", "、")))
 	}
-	return machine.Fail, problemf(kindNoneFound, w.pick("the text has words of none of the intents %s", "内容不符合任何意图：%s"), strings.Join(with.Intents.Names(), w.pick(", ", "、")))
+	return machine.Fail, problemf(kindNoneFound, w.pick("the text has words of none of the intents %s", "内容不符合任何意图：%s"), with.names(w))
+}
+
+// classify has a model decide.
+func (c *intentWith) classify(step *engine.Step, text string) (machine.Outcome, error) {
+	if step.Model() != machine.ModelReady {
+		return "", step.NoModel()
+	}
+	w := language(step)
+	answer, err := answerObject(machine.Values{"intent": nameOf(append(c.Intents.Names(), noIntent))}, "intent")
+	if err != nil {
+		return "", err
+	}
+	got, err := step.Generate(engine.Task{Label: labelClassify, Text: w.classify(c, text), Answer: answer, Aside: true})
+	switch {
+	case err != nil:
+		return "", err
+	case !got.Problem.None():
+		return machine.Fail, got.Problem
+	}
+	object, _ := got.Answer.(machine.Values)
+	name, _ := object["intent"].(string)
+	if name == noIntent {
+		return machine.Fail, problemf(kindNoneFound, w.pick("the model found none of the intents %s in the text", "模型认为内容不符合任何意图：%s"), c.names(w))
+	}
+	return c.found(step, name)
+}
+
+// found ends the state with an intent.
+func (c *intentWith) found(step *engine.Step, name string) (machine.Outcome, error) {
+	if err := write(step, c.Into, name); err != nil {
+		return machine.Fail, err
+	}
+	return machine.Outcome(name), nil
+}
+
+// names lists the intents, for people.
+func (c *intentWith) names(w words) string {
+	return strings.Join(c.Intents.Names(), w.pick(", ", "、"))
 }
 
 // text gives what is classified.

@@ -109,9 +109,68 @@ func TestIntentWithAModelThatCannotBeCalled(t *testing.T) {
 	}
 	// Rules that decide need no key.
 	intentWorld(t, true, true).start(`{"message": "refund"}`).path("understand done").status(string(store.Succeeded))
-	ready := intentWorld(t, true, true)
-	ready.model = machine.ModelReady
-	ready.start(`{"message": "hello"}`).status("stopped no_key")
+	// Nothing was said, so there is nothing to ask a model about.
+	intentWorld(t, true, true).start(`{"message": " "}`).path("understand lost").last("fail none_found")
+}
+
+func TestIntentAsksAModel(t *testing.T) {
+	tests := []struct {
+		text, path, last, wish string
+		answers                []string
+		requests               int
+	}{
+		{text: "I want a REFUND", path: "understand done", last: "success", wish: `"refund"`},
+		{text: " ", path: "understand lost", last: "fail none_found"},
+		{text: "it is broken", path: "understand done", last: "success", wish: `"refund"`, requests: 1,
+			answers: []string{`{state: understand, answer: {intent: refund}}`}},
+		{text: "a refund or a swap", path: "understand done", last: "success", wish: `"exchange"`, requests: 1,
+			answers: []string{`{state: understand, text: 'I think so: {"intent": " Exchange "}'}`}},
+		{text: "hello", path: "understand lost", last: "fail none_found", requests: 1,
+			answers: []string{`{state: understand, answer: {intent: none}}`}},
+		{text: "hello", path: "understand done", last: "success", wish: `"refund"`, requests: 3, answers: []string{
+			`{state: understand, text: a refund}`, `{state: understand, answer: {intent: refunds}}`, `{state: understand, answer: {intent: refund}}`}},
+		{text: "hello", path: "understand lost", last: "fail invalid", requests: 3, answers: []string{
+			`{state: understand, answer: {intent: ""}}`, `{state: understand, answer: {intent: [refund]}}`, `{state: understand, answer: {intent: null}}`}},
+		{text: "hello", path: "understand lost", last: "fail invalid", requests: 3, answers: []string{
+			`{state: understand, calls: [{tool: look, args: {}}]}`, `{state: understand, calls: [{tool: look, args: {}}]}`, `{state: understand, calls: [{tool: look, args: {}}]}`}},
+		{text: "hello", path: "understand lost", last: "fail blocked", requests: 1, answers: []string{`{state: understand, error: blocked}`}},
+		{text: "hello", path: "understand lost", last: "fail cut", requests: 3, answers: []string{
+			`{state: understand, text: (cut)}`, `{state: understand, text: (cut)}`, `{state: understand, text: (cut)}`}},
+	}
+	for _, test := range tests {
+		for _, from := range []bool{true, false} {
+			w := intentWorld(t, true, from)
+			w.model = machine.ModelReady
+			if len(test.answers) > 0 {
+				w.scripted(test.answers...)
+			}
+			w.start(machine.FormatValue(machine.Values{"message": test.text})).path(test.path).last(test.last).has("wish", test.wish).asked(test.requests)
+		}
+	}
+}
+
+func TestIntentTellsTheModelWhatIsWrong(t *testing.T) {
+	w := intentWorld(t, true, true).scripted(`{state: understand, answer: {intent: refunds}}`, `{state: understand, answer: {intent: refund}}`)
+	w.start(`{"message": "hello"}`).path("understand done")
+	if got := w.newest(1); !strings.Contains(got, `intent: expected`) || !strings.Contains(got, `"refunds"`) {
+		t.Errorf("the model is told %q", got)
+	}
+	if got := w.snap.Attempts["understand"]; len(got) != 1 {
+		t.Errorf("attempts %+v", got)
+	}
+}
+
+// The answer is for the flow: the conversation does not have it. An outage stops the run, which can be taken up.
+func TestIntentInTrouble(t *testing.T) {
+	w := intentWorld(t, true, false).scripted(`{state: understand, error: server}`)
+	w.start(`{"message": "hello"}`).path("understand").status("stopped outage").has("wish", "")
+	w.scripted(`{state: understand, answer: {intent: question}}`)
+	w.takeUp().path("understand reply").has("wish", `"question"`)
+	for _, msg := range w.snap.Talk.Messages {
+		if strings.Contains(msg.Text, "intent") {
+			t.Errorf("the conversation has %q", msg.Text)
+		}
+	}
 }
 
 func TestIntentConfig(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"flowctl/flows/machine"
 )
 
-// plan makes a plan from the steps of its config and, with confirm, shows it and waits for a yes. What is confirmed is what
-// runs: conditions and arguments are evaluated when the plan is made.
+// plan makes a plan, from the steps of its config or, where there are none, by a model; with confirm it shows the plan and
+// waits for a yes. What is confirmed is what runs: conditions and arguments are evaluated when the plan is made.
 type plan struct{}
 
 type planWith struct {
@@ -112,19 +112,8 @@ func (c *planWith) stepProblems(s machine.Scope) []machine.ConfigProblem {
 
 func (plan) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error) {
 	with := engine.With[*planWith](step)
-	if len(with.Steps) == 0 {
-		if step.Model() == machine.ModelNone {
-			return machine.Fail, problemf(kindInvalid, "%s", language(step).pick("the plan has no steps, and there is no model to make some",
-				"计划没有步骤，也没有模型可以制定"))
-		}
-		return "", step.NoModel()
-	}
-	goal, err := step.Render(with.Goal)
-	if err != nil {
-		return "", err
-	}
 	before := step.Value(string(with.Into))
-	steps, problem, err := with.evaluate(step, before)
+	goal, steps, problem, err := with.makePlan(step, before)
 	if err != nil {
 		return "", err
 	}
@@ -148,6 +137,29 @@ func (plan) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error
 	return outcome, reason
 }
 
+// makePlan makes the plan: its goal and its steps, or the problem with them. A step that is done in the plan of before stays
+// done.
+func (c *planWith) makePlan(step *engine.Step, before machine.Value) (goal string, steps []*plannedStep, problem machine.Problem, err error) {
+	if len(c.Steps) == 0 && step.Model() == machine.ModelNone {
+		return "", nil, problemf(kindInvalid, "%s", language(step).pick("the plan has no steps, and there is no model to make some",
+			"计划没有步骤，也没有模型可以制定")), nil
+	}
+	if len(c.Steps) == 0 && step.Model() != machine.ModelReady {
+		return "", nil, problem, step.NoModel()
+	}
+	if goal, err = step.Render(c.Goal); err != nil {
+		return "", nil, problem, err
+	}
+	if len(c.Steps) == 0 {
+		goal, steps, problem, err = c.draft(step, goal, before)
+	} else {
+		steps, problem, err = c.evaluate(step)
+	}
+	old, _ := readSteps(before)
+	keepDone(steps, old)
+	return goal, steps, problem, err
+}
+
 // ask shows the plan and gives what the human says of it.
 func (c *planWith) ask(step *engine.Step, text string) (machine.Outcome, error) {
 	answer, err := askYesNo(step, text, c.Timeout)
@@ -162,11 +174,9 @@ func (c *planWith) ask(step *engine.Step, text string) (machine.Outcome, error) 
 	return machine.Rejected, storeComment(step, c.Comment, answer)
 }
 
-// evaluate evaluates the steps and checks them by the tools of the state that carries them out. A step that is done in the plan
-// of before stays done.
-func (c *planWith) evaluate(step *engine.Step, before machine.Value) ([]*plannedStep, machine.Problem, error) {
+// evaluate evaluates the steps and checks them by the tools of the state that carries them out.
+func (c *planWith) evaluate(step *engine.Step) ([]*plannedStep, machine.Problem, error) {
 	none := machine.Problem{}
-	old, _ := readSteps(before)
 	var steps []*plannedStep
 	for i := range c.Steps {
 		one := &c.Steps[i]
@@ -180,11 +190,6 @@ func (c *planWith) evaluate(step *engine.Step, before machine.Value) ([]*planned
 		made, problem, err := c.evaluateStep(step, one)
 		if err != nil || !problem.None() {
 			return nil, problem, err
-		}
-		for _, s := range old {
-			if s.Status == statusDone && s.same(made) {
-				made.end(statusDone, s.Result)
-			}
 		}
 		steps = append(steps, made)
 	}

@@ -177,7 +177,7 @@ func TestExecuteSummary(t *testing.T) {
 }
 
 func TestExecuteInTrouble(t *testing.T) {
-	w := planWorld(t)
+	w := planWorld(t, "effect: read,", "effect: read, retry: 0,")
 	broken := true
 	w.tools.run["lookup"] = func(args machine.Values) (machine.Value, error) {
 		if broken {
@@ -190,7 +190,7 @@ func TestExecuteInTrouble(t *testing.T) {
 	broken = false
 	w.takeUp().status("succeeded").called(`lookup{"id":"A1001","limit":5}`, `lookup{"id":"A1001","limit":5}`, `refund{"id":"A1001"}`)
 
-	w = planWorld(t, "success: done, ", "success: done, error: lost, ")
+	w = planWorld(t, "effect: read,", "effect: read, retry: 0,", "success: done, ", "success: done, error: lost, ")
 	w.tools.run["lookup"] = func(machine.Values) (machine.Value, error) { return nil, tool.Unavailablef("the database is busy") }
 	w.start(`{}`).yes().path("prepare propose carry_out lost").last("error unavailable")
 
@@ -231,17 +231,11 @@ func TestExecuteAsksForApproval(t *testing.T) {
 	planWorld(t, "effect: write", "effect: write, approval: required").start(`{}`).yes().yes().status("succeeded")
 }
 
-func TestExecuteStepWithoutTool(t *testing.T) {
-	for _, test := range []struct {
-		model machine.ModelCase
-		want  string
-	}{{machine.ModelMissing, "stopped no_key"}, {machine.ModelReady, "stopped no_key"}} {
-		w := planWorld(t, "start: prepare", "models: {default: {provider: fake}}\nstart: prepare", ", tool: lookup, args: {id: x, limit: 7}}", ", description: Arrange the exchange}",
-			`"exchange"'`, `"refund"'`)
-		w.model = test.model
-		w.start(`{}`).asks("The plan: refund for order A1001\n1. Look up A1001 (lookup: id = A1001, limit = 5)\n2. refund: id = A1001\n3. Arrange the exchange\nShall I go ahead?")
-		w.yes().status(test.want).called(`lookup{"id":"A1001","limit":5}`, `refund{"id":"A1001"}`)
-	}
+func TestExecuteStepWithoutToolNeedsAModel(t *testing.T) {
+	w := planWorld(t, "start: prepare", "models: {default: {provider: fake}}\nstart: prepare", ", tool: lookup, args: {id: x, limit: 7}}", ", description: Arrange the exchange}",
+		`"exchange"'`, `"refund"'`)
+	w.start(`{}`).asks("The plan: refund for order A1001\n1. Look up A1001 (lookup: id = A1001, limit = 5)\n2. refund: id = A1001\n3. Arrange the exchange\nShall I go ahead?")
+	w.yes().status("stopped no_key").called(`lookup{"id":"A1001","limit":5}`, `refund{"id":"A1001"}`)
 }
 
 func TestPlanWithoutStepsNeedsAModel(t *testing.T) {

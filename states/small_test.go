@@ -133,7 +133,7 @@ vars:
   row: {type: [object, 'null'], properties: {status: {type: string}}, required: [status]}
   n: {type: integer, default: 7}
 tools:
-  lookup: {description: Look up., effect: read, parameters: {id: {type: string}, limit: {type: integer, default: 5}}, fake: {result: {type: object}}}
+  lookup: {description: Look up., effect: read, retry: 0, parameters: {id: {type: string}, limit: {type: integer, default: 5}}, fake: {result: {type: object}}}
 start: look
 states:
   look: {handler: call, with: {tool: lookup, args: ARGS, into: row EXPECT}, transitions: {success: done, fail: lost ERROR}}
@@ -212,7 +212,7 @@ func TestCallUnsetsWhatWasThere(t *testing.T) {
 }
 
 func TestCallWhoseWriteIsInDoubt(t *testing.T) {
-	flow := strings.NewReplacer("effect: read", "effect: write", "ARGS", "{id: x}", " EXPECT", "", " ERROR", "").Replace(callFlow)
+	flow := strings.NewReplacer("effect: read, retry: 0", "effect: write", "ARGS", "{id: x}", " EXPECT", "", " ERROR", "").Replace(callFlow)
 	start := func() *world {
 		w := newWorld(t, flow)
 		w.tools.run["lookup"] = func(machine.Values) (machine.Value, error) {

@@ -11,6 +11,7 @@ import (
 
 	"flowctl/engine"
 	"flowctl/engine/history"
+	"flowctl/engine/secret"
 	"flowctl/engine/tool"
 	"flowctl/flows"
 	"flowctl/flows/machine"
@@ -81,9 +82,13 @@ type world struct {
 	e     *engine.Engine
 	store store.Store
 	tools *fakeKind
+	clock sync.Mutex // guards now, which calls beside each other look at
 	now   time.Time
-	model machine.ModelCase // of states that declare one
+	model machine.ModelCase // of declared models
 	snap  *history.Snapshot
+
+	models  *fakeModels
+	secrets *secret.Redactor
 }
 
 // newWorld compiles a flow. Tools are set in w.tools.run before the first call of go_.
@@ -92,6 +97,7 @@ func newWorld(t testing.TB, flow string) *world {
 	w := &world{t: t, m: compile(t, flow), store: memory.New(memory.Options{}), model: machine.ModelMissing,
 		now:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		tools: &fakeKind{run: map[string]func(machine.Values) (machine.Value, error){}}}
+	w.models = &fakeModels{ready: func() machine.ModelCase { return w.model }}
 	w.restart()
 	return w
 }
@@ -103,20 +109,23 @@ func (w *world) restart() {
 		w.e.Close()
 	}
 	e, err := engine.New(engine.Config{Store: w.store, Handlers: Builtin(), Tools: map[string]tool.Kind{"fake": w.tools},
-		Compile:  func([]byte, string) (*machine.Machine, error) { return w.m, nil },
-		KeyNames: []string{"LLM_API_KEY"},
-		Model: func(_ *machine.Machine, s *machine.State) machine.ModelCase {
-			if s.Model == machine.ModelDeclared {
-				return w.model
-			}
-			return s.Model
-		},
-		Now: func() time.Time { w.now = w.now.Add(time.Millisecond); return w.now }})
+		Compile: func([]byte, string) (*machine.Machine, error) { return w.m, nil },
+		Models:  w.models,
+		Secrets: w.secrets,
+		Now:     w.tick})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.e = e
 	w.t.Cleanup(e.Close)
+}
+
+// tick is the clock: each look at it takes a millisecond.
+func (w *world) tick() time.Time {
+	w.clock.Lock()
+	defer w.clock.Unlock()
+	w.now = w.now.Add(time.Millisecond)
+	return w.now
 }
 
 func compile(t testing.TB, flow string) *machine.Machine {

@@ -37,6 +37,9 @@ func newStep(id, description, tool string, args machine.Values) *plannedStep {
 	return s
 }
 
+// rename gives the step another id.
+func (s *plannedStep) rename(id string) { s.ID, s.object["id"] = id, id }
+
 // end gives a step its status and result.
 func (s *plannedStep) end(status string, result machine.Value) {
 	s.Status, s.Result = status, result
@@ -52,8 +55,22 @@ func (s *plannedStep) name() string {
 }
 
 // same says whether another plan's step is the same piece of work.
-func (s *plannedStep) same(other *plannedStep) bool {
-	return s.ID == other.ID && s.Tool == other.Tool && machine.EqualValues(s.Args, other.Args)
+func (s *plannedStep) same(other *plannedStep) bool { return s.ID == other.ID && s.does(other) }
+
+// does says whether another step does the same, whatever its id. What a model does is said by the description alone.
+func (s *plannedStep) does(other *plannedStep) bool {
+	return s.Tool == other.Tool && machine.EqualValues(s.Args, other.Args) && (s.Tool != "" || s.Description == other.Description)
+}
+
+// keepDone takes over status and result of the steps that are done in a plan of before.
+func keepDone(steps, before []*plannedStep) {
+	for _, s := range steps {
+		for _, old := range before {
+			if old.Status == statusDone && old.same(s) {
+				s.end(statusDone, old.Result)
+			}
+		}
+	}
 }
 
 // planValue is the form in which a plan stands in a variable.

@@ -122,8 +122,8 @@ func TestSupportFlowFindsTheWayBack(t *testing.T) {
 	}
 	said := ""
 	for _, ev := range evs {
-		if ev.Data.Type() == "said" {
-			said += history.TextOf(ev)
+		if d, ok := ev.Data.(*history.Said); ok {
+			said += d.Text
 		}
 	}
 	if said != "I cannot find order A9999." {

@@ -52,6 +52,8 @@ the reason. Any other answer needs --ask where several questions wait.
 	flags.BoolVar(&f.done, "done", false, "the call in doubt happened")
 	flags.BoolVar(&f.notDone, "not-done", false, "the call in doubt did not happen: run it again")
 	flags.BoolVar(&f.giveUp, "give-up", false, "nobody will know of the call in doubt")
+	a.streamFlag(flags)
+	a.allowFlag(flags)
 	return cmd
 }
 

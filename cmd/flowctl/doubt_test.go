@@ -74,7 +74,7 @@ func TestInDoubt(t *testing.T) {
 			dir, calls := t.TempDir(), 0
 			writeFile(t, dir, "flow.yaml", lossyFlow)
 			p := testProgram(dir)
-			p.Tools = func() map[string]tool.Kind { return map[string]tool.Kind{"lossy": lossy{&calls}} }
+			p.Tools = func(toolSetup) map[string]tool.Kind { return map[string]tool.Kind{"lossy": lossy{&calls}} }
 			code, _, stderr := flowctl(p, "run", "flow.yaml", "--id", "r", "--yes", "--approve-all")
 			if code != int(exitWaiting) || !strings.Contains(stderr, "in_doubt: ") || !strings.Contains(stderr, "flowctl answer r --not-done") {
 				t.Fatalf("exit code %d, want 4 and how to go on\n%s", code, stderr)
@@ -97,7 +97,7 @@ func TestInDoubtAtTerminal(t *testing.T) {
 	dir, calls := t.TempDir(), 0
 	writeFile(t, dir, "flow.yaml", lossyFlow)
 	p := testProgram(dir)
-	p.Tools = func() map[string]tool.Kind { return map[string]tool.Kind{"lossy": lossy{&calls}} }
+	p.Tools = func(toolSetup) map[string]tool.Kind { return map[string]tool.Kind{"lossy": lossy{&calls}} }
 	p.Terminal, p.Stdin = terminals{In: true, Err: true}, strings.NewReader("perhaps\nnot-done\n")
 	code, stdout, stderr := flowctl(p, "run", "flow.yaml")
 	if code != int(exitOK) || stdout != "sent\n" || calls != 2 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"flowctl/engine/model/openai"
 	"flowctl/engine/secret"
 	"flowctl/flows/machine"
 )
@@ -30,12 +31,6 @@ func (e environment) get(name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// set says whether a variable has a value.
-func (e environment) set(name string) bool {
-	v, _ := e.get(name)
-	return v != ""
 }
 
 // environment reads the .env files for a flow of a folder.
@@ -63,43 +58,40 @@ func (a *app) environment(flowDir string) (environment, error) {
 	return env, nil
 }
 
-// generalKeys are the variables that hold the key of a model which names none.
-func generalKeys() []string { return []string{"LLM_API_KEY", "OPENAI_API_KEY"} }
-
 // secretsOf makes the redactor for a flow: of the keys of its models and of every variable that its texts name. The
-// general keys are kept out of what is stored even where the flow uses none.
+// variables that hold the key of a model which names none are kept out of what is stored even where the flow has no such
+// model, unless they cannot be.
 func secretsOf(m *machine.Machine, env environment) (*secret.Redactor, error) {
 	values := map[string]string{}
-	for _, name := range generalKeys() {
+	for _, name := range (openai.Config{}).KeyNames() {
 		v, _ := env.get(name)
-		if _, err := secret.New(map[string]string{name: v}); err == nil || v != "" && usesGeneralKeys(m) {
+		if _, err := secret.New(map[string]string{name: v}); err == nil {
 			values[name] = v
 		}
 	}
-	for _, name := range namedKeys(m) {
+	for _, name := range secretNames(m) {
 		if v, _ := env.get(name); v != "" {
 			values[name] = v
 		}
 	}
 	r, err := secret.New(values)
 	if err != nil {
-		return nil, usagef("a secret must be long enough to be kept out of what is stored", "%v", err)
+		return nil, usagef("flowctl keeps secrets out of what it stores, so it must be able to tell them", "%v", err)
 	}
 	return r, nil
 }
 
-// namedKeys lists the variables that a flow takes secrets from, sorted.
-func namedKeys(m *machine.Machine) []string {
+// secretNames lists the variables that a flow takes secrets from, sorted.
+func secretNames(m *machine.Machine) []string {
 	if m == nil {
 		return nil
 	}
-	var names []string
+	names := slices.Clone(m.Env)
 	for _, spec := range m.Models {
-		if c, ok := spec.Value.Config.(*openaiConfig); ok && c.APIKeyEnv != "" {
-			names = append(names, c.APIKeyEnv)
+		if cfg, ok := spec.Value.Config.(*openai.Config); ok {
+			names = append(names, cfg.KeyNames()...)
 		}
 	}
-	names = append(names, m.Env...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -130,7 +130,7 @@ func (p *eventPrinter) event(ev store.Event) error {
 		return p.logged(ev)
 	}
 	if !p.app.json() {
-		p.app.outln(eventLine(ev, string(ev.Data)))
+		p.app.outln(eventLine(ev, eventText(ev)))
 		return nil
 	}
 	data := json.RawMessage(ev.Data)
@@ -152,7 +152,11 @@ func (p *eventPrinter) logged(row store.Event) error {
 		return nil
 	}
 	if !p.app.json() {
-		p.app.outln(eventLine(row, string(e.data)))
+		text := string(e.data)
+		if called, ok := ev.Data.(*history.ModelCalled); ok {
+			text = modelLine(called)
+		}
+		p.app.outln(eventLine(row, text))
 		return nil
 	}
 	var caught entryCatcher
@@ -178,6 +182,24 @@ func (p *eventPrinter) emit(doc any) error {
 	}
 	_, err := io.WriteString(p.app.Stdout, b.String())
 	return err
+}
+
+// eventText is what an event says, for people: its data as it is, but for those of models, which begin with what only a
+// program wants.
+func eventText(row store.Event) string {
+	ev, err := history.Decode(row)
+	if err != nil {
+		return string(row.Data)
+	}
+	switch d := ev.Data.(type) {
+	case *history.ModelCalled:
+		return modelLine(d)
+	case *history.AttemptFailed:
+		if d.Model != "" {
+			return fmt.Sprintf("model %s, try %d: %s: %s", d.Model, d.Attempt, d.Problem.Kind, d.Problem.Message)
+		}
+	}
+	return string(row.Data)
 }
 
 // eventColumns is how much of an event's data one line shows.

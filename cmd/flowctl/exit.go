@@ -77,6 +77,7 @@ func failureOf(ctx context.Context, err error) failure {
 	var usage *engine.UsageError
 	var redo *engine.RedoError
 	var invalid *flows.Error
+	var conflict *store.MemoryConflict
 	is := func(target error) bool { return errors.Is(err, target) }
 	f := failure{exit: exitMachine, code: "machine", message: err.Error()}
 	switch {
@@ -92,6 +93,9 @@ func failureOf(ctx context.Context, err error) failure {
 		f.hint = "see what a rule means with: flowctl explain RULE"
 	case ctx.Err() != nil && (is(context.Canceled) || is(ctx.Err())):
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", "interrupted"
+	case errors.As(err, &conflict):
+		f.exit, f.code = exitBusy, "conflict"
+		f.message, f.hint = conflictText(conflict)
 	case is(engine.ErrIncompatible):
 		f.exit, f.code = exitIncompatible, "incompatible"
 	case is(engine.ErrExpired):

@@ -119,7 +119,7 @@ type victim struct {
 func newVictim(t *testing.T) *victim {
 	t.Helper()
 	v := &victim{t: t, dir: t.TempDir()}
-	for _, name := range []string{"flow.yaml", "shop.sql"} {
+	for _, name := range []string{"flow.yaml", "script.yaml", "shop.sql"} {
 		data, err := os.ReadFile(filepath.Join("../../examples/support", name))
 		if err != nil {
 			t.Fatal(err)

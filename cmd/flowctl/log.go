@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -150,25 +151,62 @@ type executed struct {
 	Problem machine.Problem `json:"error,omitzero"`
 }
 
+// decided is what the decision log says of a model call.
+type decided struct {
+	Label    string          `json:"label"`
+	Name     string          `json:"name"`  // of the model in the flow
+	Model    string          `json:"model"` // as its endpoint calls it
+	Turn     int64           `json:"turn"`
+	Answered bool            `json:"answered"`        // the exchange ended with this, and not with a problem
+	Request  history.Request `json:"request"`         // what was sent, by reference
+	Text     string          `json:"text"`            // the answer, or what was said beside calls
+	Thought  string          `json:"thought"`         // why, in the model's own words
+	Tools    []chosen        `json:"tools,omitempty"` // chosen by the model
+	Wrong    string          `json:"wrong,omitempty"` // what the model was told of an answer that would not do
+	Cached   bool            `json:"cached,omitempty"`
+	MS       int64           `json:"ms"`
+	Retries  int             `json:"retries"`
+	history.ModelUsage
+	Problem machine.Problem `json:"error,omitzero"`
+}
+
+// chosen is a call that a model asked for.
+type chosen struct {
+	Tool string `json:"tool"`
+	Args string `json:"args"` // as the model wrote them
+}
+
+// decision makes the entry of a model call.
+func decision(d *history.ModelCalled, retries int) decided {
+	out := decided{Label: d.Label, Name: d.Name, Model: d.Model, Turn: d.Turn, Answered: d.Final() && d.Problem.None(),
+		Request: d.Request, Text: d.Text, Thought: d.Thought, Wrong: d.Wrong, Cached: d.Cached, MS: d.MS, Retries: retries,
+		ModelUsage: d.ModelUsage, Problem: d.Problem}
+	for _, c := range d.Calls {
+		out.Tools = append(out.Tools, chosen{Tool: c.Tool, Args: c.Args})
+	}
+	return out
+}
+
 // entry gives what a log says of an event, nil if none does.
 func (p projector) entry(run string, ev history.Event) *entry {
 	kind, data := logKind(""), any(ev.Data)
+	effect := run + "/" + ev.Key
 	switch d := ev.Data.(type) {
 	case *history.AttemptFailed:
-		p[run+"/"+ev.Key]++
+		p[effect]++
 		return nil
 	case *history.ToolFinished:
 		kind = logExecution
 		data = executed{Tool: d.Tool, Args: d.Args, Status: string(d.Result.Status), MS: d.MS, Digest: digest(d.Result.Value),
-			Retries: p[run+"/"+ev.Key], Problem: d.Result.Problem}
-		delete(p, run+"/"+ev.Key)
+			Retries: p[effect], Problem: d.Result.Problem}
+		delete(p, effect)
+	case *history.ModelCalled:
+		exchange, _, _ := strings.Cut(ev.Key, "/") // asked again, it has a key of its own below that
+		effect = run + "/" + exchange
+		kind, data = logDecision, decision(d, p[effect])
+		delete(p, effect)
 	case *history.StateEntered, *history.Transition, *history.VarSet:
 		kind = logState
-	case *history.Unknown:
-		if d.Name != "model_called" {
-			return nil
-		}
-		kind, data = logDecision, json.RawMessage(d.Raw)
 	default:
 		return nil
 	}

@@ -1,89 +1,231 @@
 package main
 
 import (
+	"errors"
+	"path/filepath"
 	"slices"
+	"strings"
 
+	"flowctl/engine/model"
+	"flowctl/engine/model/catalog"
+	"flowctl/engine/model/openai"
+	"flowctl/engine/model/script"
+	"flowctl/engine/secret"
 	"flowctl/flows"
 	"flowctl/flows/machine"
 )
 
-// openaiConfig is a model behind an OpenAI-compatible endpoint.
-type openaiConfig struct {
-	Model       string           `yaml:"model" doc:"Name of the model; LLM_MODEL, else OPENAI_MODEL, if left out"`
-	BaseURL     string           `yaml:"base_url" doc:"Address of the endpoint; LLM_BASE_URL, else OPENAI_BASE_URL, if left out"`
-	APIKeyEnv   string           `yaml:"api_key_env" doc:"Environment variable that holds the key; LLM_API_KEY, else OPENAI_API_KEY, if left out"`
-	Temperature *float64         `yaml:"temperature" doc:"Randomness of the answers; the endpoint's own if left out"`
-	MaxTokens   int64            `yaml:"max_tokens" flow:"min1" doc:"Longest answer, in tokens"`
-	Timeout     machine.Duration `yaml:"timeout" doc:"Longest time of one call"`
-}
-
 // modelKinds are the providers of models by name.
 func modelKinds() map[string]flows.ModelKind {
 	return map[string]flows.ModelKind{
-		"openai": {Doc: "Any OpenAI-compatible endpoint.", Config: func() any { return new(openaiConfig) }},
+		"openai": {
+			Doc:       "Any OpenAI-compatible endpoint.",
+			Config:    func() any { return new(openai.Config) },
+			Fallbacks: func(config any) []string { return config.(*openai.Config).Fallback },
+			Check:     checkEndpoint,
+		},
+		"script": {
+			Doc:    "A file of answers, for tests and demonstrations.",
+			Config: func() any { return new(script.Config) },
+		},
 	}
 }
 
-// keysOf lists the variables of which one must be set for a model to be ready.
-func keysOf(spec machine.ModelSpec) []string {
-	if c, ok := spec.Config.(*openaiConfig); ok && c.APIKeyEnv != "" {
-		return []string{c.APIKeyEnv}
+// checkEndpoint looks at the config of an endpoint.
+func checkEndpoint(config any, scope flows.ModelScope) []machine.ConfigProblem {
+	cfg := config.(*openai.Config)
+	found := cfg.Problems()
+	if scope.CostLimit > 0 && scope.Used && cfg.Prices == nil {
+		found = append(found, machine.ConfigProblem{Rule: "no-prices",
+			Message: scope.Name + " has no prices, so limits.cost does not count what it costs"})
 	}
-	return generalKeys()
+	return found
 }
 
-// keyless says whether a model works without a key: one on an address of its own, such as a local server, may.
-func keyless(spec machine.ModelSpec) bool {
-	c, ok := spec.Config.(*openaiConfig)
-	return ok && c.BaseURL != "" && c.APIKeyEnv == ""
+// readingScripts makes the check of a flow read the scripts that it names. A run that was started is compiled without: it
+// must not be lost with a script that nothing asks.
+func readingScripts(cat flows.Catalog) flows.Catalog {
+	kinds := make(map[string]flows.ModelKind, len(cat.ModelKinds))
+	for name, kind := range cat.ModelKinds {
+		check := kind.Check
+		kind.Check = func(config any, scope flows.ModelScope) []machine.ConfigProblem {
+			var found []machine.ConfigProblem
+			if check != nil {
+				found = check(config, scope)
+			}
+			key, file := scriptOf(config)
+			if file == "" {
+				return found
+			}
+			for _, message := range scriptProblems(file, inFolder(scope.Dir, file)) {
+				found = append(found, machine.ConfigProblem{Path: key, Message: message})
+			}
+			return found
+		}
+		kinds[name] = kind
+	}
+	cat.ModelKinds = kinds
+	return cat
 }
 
-// modelCase says whether the model of a state can be called here and now.
-func modelCase(m *machine.Machine, s *machine.State, env environment) machine.ModelCase {
-	if s.Model != machine.ModelDeclared {
-		return s.Model
+// scriptOf gives the script that the config of a model names, and the key that names it; "" if there is none.
+func scriptOf(config any) (key, file string) {
+	switch cfg := config.(type) {
+	case *openai.Config:
+		return "offline", cfg.Offline
+	case *script.Config:
+		return "file", cfg.File
 	}
-	spec, ok := m.Models.Get(s.ModelName)
-	if ok && (keyless(spec) || slices.ContainsFunc(keysOf(spec), env.set)) {
-		return machine.ModelReady
-	}
-	return machine.ModelMissing
+	return "", ""
 }
 
-// keyNames lists the variables that would make a missing model of a flow ready.
-func keyNames(m *machine.Machine) []string {
-	if m == nil {
+// scriptProblems says what is wrong with a script, one text for each mistake with its place.
+func scriptProblems(name, path string) []string {
+	_, err := script.Read(name, path)
+	if err == nil {
 		return nil
 	}
+	var found []string
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) {
+		for _, one := range all.Unwrap() {
+			found = append(found, "the script is wrong: "+one.Error())
+		}
+		return found
+	}
+	return []string{err.Error()}
+}
+
+// inFolder gives the path of a file that is named from a folder.
+func inFolder(dir, file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(dir, file)
+}
+
+// askedModels lists the models that states name, in written order.
+func askedModels(m *machine.Machine) []machine.ModelSpec {
+	var asked []machine.ModelSpec
+	for _, spec := range m.Models {
+		if slices.ContainsFunc(m.States, func(s machine.Item[*machine.State]) bool {
+			return s.Value.ModelName == spec.Name && !s.Value.End()
+		}) {
+			asked = append(asked, spec.Value)
+		}
+	}
+	return asked
+}
+
+// modelFlags say which scripts stand for models.
+type modelFlags struct {
+	offline bool
+	models  []string // NAME=script:FILE
+}
+
+// scripts gives the scripts that stand for the models of a flow, absolute, by the name of the model.
+func (a *app) scripts(m *machine.Machine, f modelFlags) (map[string]string, error) {
+	scripts := map[string]string{}
+	for _, flag := range f.models {
+		name, file, err := a.modelFlag(m, flag)
+		if err != nil {
+			return nil, err
+		}
+		scripts[name] = file
+	}
+	if !f.offline {
+		return scripts, nil
+	}
+	for _, spec := range askedModels(m) {
+		cfg, online := spec.Config.(*openai.Config)
+		switch {
+		case scripts[spec.Name] != "" || !online:
+		case cfg.Offline == "":
+			return nil, usagef("give it one in the flow (offline: FILE), or here: --model "+spec.Name+"=script:FILE",
+				"the model %s has no script to go by offline", spec.Name)
+		default:
+			scripts[spec.Name] = inFolder(m.Dir, cfg.Offline)
+		}
+	}
+	return scripts, nil
+}
+
+// modelFlag reads NAME=script:FILE.
+func (a *app) modelFlag(m *machine.Machine, flag string) (name, path string, err error) {
+	const form = "write --model NAME=script:FILE, such as --model default=script:answers.yaml"
+	name, what, _ := strings.Cut(flag, "=")
+	file, isScript := strings.CutPrefix(what, "script:")
+	if name == "" || what == "" {
+		return "", "", usagef(form, "--model %s names no model with what stands for it", flag)
+	}
+	if !isScript || file == "" {
+		return "", "", usagef(form, "--model %s: nothing but the answers of a script can stand for a model", flag)
+	}
 	var names []string
-	for _, spec := range m.Models {
-		for _, name := range keysOf(spec.Value) {
-			if !keyless(spec.Value) && !slices.Contains(names, name) {
-				names = append(names, name)
+	for _, spec := range askedModels(m) {
+		names = append(names, spec.Name)
+	}
+	if _, declared := m.Models.Get(name); !declared {
+		return "", "", usagef(suggest(name, m.Models.Names(), takenModels(names)), "the flow %s has no model %s", m.Name, name)
+	}
+	if !slices.Contains(names, name) {
+		return "", "", usagef(takenModels(names)+"; a script stands for a model together with its fallbacks",
+			"no state of the flow %s takes the model %s", m.Name, name)
+	}
+	if found := scriptProblems(file, a.path(file)); len(found) > 0 {
+		return "", "", usagef("", "--model %s: %s", flag, strings.Join(found, "\n  "))
+	}
+	path, err = filepath.Abs(a.path(file))
+	return name, path, err
+}
+
+// takenModels says which models a script can stand for.
+func takenModels(names []string) string {
+	if len(names) == 0 {
+		return "no state of it asks a model"
+	}
+	return "its states take: " + strings.Join(names, ", ")
+}
+
+// models makes the models of flows for an environment. What its requests fail with holds none of the secrets.
+func (a *app) models(env environment, secrets *secret.Redactor) *catalog.Catalog {
+	return catalog.New(catalog.Options{Getenv: env.get, Redact: secrets.Text, Clock: model.Clock{Now: a.Now, Sleep: a.Sleep}})
+}
+
+// checkModels looks before a run starts whether its models can be called. A key that is spoilt is an error; what the run
+// may do without, since rules may decide, is a warning.
+func (a *app) checkModels(models *catalog.Catalog, m *machine.Machine, scripts map[string]string) error {
+	for _, spec := range askedModels(m) {
+		if scripts[spec.Name] != "" {
+			continue
+		}
+		if err := a.checkModel(models, m, spec.Name, "a state that cannot do without it will stop the run"); err != nil {
+			return err
+		}
+		if cfg, ok := spec.Config.(*openai.Config); ok {
+			for _, other := range cfg.Fallback {
+				if err := a.checkModel(models, m, other, "it cannot stand in for "+spec.Name); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return names
+	return nil
 }
 
-// usesGeneralKeys says whether a model of the flow takes its key from the general variables.
-func usesGeneralKeys(m *machine.Machine) bool {
-	return m != nil && slices.ContainsFunc(m.Models, func(spec machine.Item[machine.ModelSpec]) bool {
-		c, ok := spec.Value.Config.(*openaiConfig)
-		return ok && c.APIKeyEnv == ""
-	})
-}
-
-// missingModels lists the models that some state uses and that cannot be called, in written order.
-func missingModels(m *machine.Machine, env environment) []machine.ModelSpec {
-	var missing []machine.ModelSpec
-	for _, spec := range m.Models {
-		for _, s := range m.States {
-			if s.Value.ModelName == spec.Name && modelCase(m, s.Value, env) == machine.ModelMissing {
-				missing = append(missing, spec.Value)
-				break
-			}
-		}
+func (a *app) checkModel(models *catalog.Catalog, m *machine.Machine, name, then string) error {
+	if ready, _ := models.Case(m, name); ready == machine.ModelMissing {
+		a.errln("warning: no key for model " + name + " is set (" + strings.Join(models.KeyNames(m, name), " or ") + "); " + then)
+		return nil
 	}
-	return missing
+	_, err := models.Open(m, model.Use{Name: name})
+	var failed *model.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed) && failed.Class == model.Authentication:
+		return usagef("", "model %s: %v", name, err)
+	}
+	a.errln("warning: model " + name + " cannot be called: " + a.clean(err.Error(), a.Terminal.Err) + "; " + then)
+	return nil
 }

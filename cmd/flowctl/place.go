@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
 	"flowctl/engine"
 	"flowctl/engine/tool"
 	"flowctl/engine/tool/builtin"
@@ -48,11 +51,41 @@ func (a *app) open(ctx context.Context) (*place, error) {
 
 // toolKinds makes the kinds of tools with this call's clock.
 func (a *app) toolKinds() map[string]tool.Kind {
-	kinds := a.Tools()
+	kinds := a.Tools(toolSetup{AllowCommands: a.allowCommands, Log: zerolog.New(lateLog{a})})
 	if b, ok := kinds["builtin"].(*builtin.Kind); ok {
 		b.Now = a.Now
 	}
 	return kinds
+}
+
+// lateLog is the log of the call, which is opened after the tools are made.
+type lateLog struct{ app *app }
+
+// Write drops lines while no log is wanted.
+func (l lateLog) Write(line []byte) (int, error) {
+	if l.app.log == nil {
+		return len(line), nil
+	}
+	return l.app.log.clean.Write(line)
+}
+
+// allowFlag lets flows start programs.
+func (a *app) allowFlag(flags *pflag.FlagSet) {
+	flags.BoolVar(&a.allowCommands, "allow-commands", false, "let the flow's tools start programs on this machine")
+}
+
+// checkTools says before a run is made what would stop it at once: a tool that cannot be made here.
+func (p *place) checkTools(m *machine.Machine, env environment) error {
+	for _, spec := range m.Tools {
+		kind, ok := p.kinds[spec.Value.Kind]
+		if !ok {
+			continue // which the compiler has refused
+		}
+		if _, err := kind.New(spec.Value, tool.Env{Machine: m, Dir: m.Dir, Getenv: env.get}); err != nil {
+			return usagef("", "tool %s: %v", spec.Name, err)
+		}
+	}
+	return nil
 }
 
 // catalog is what flows are made of, for the compiler: the same handlers and tools that the engine gets.
@@ -90,7 +123,7 @@ func (p *place) start(s workSetup) error {
 	if err := p.app.openLog(secrets); err != nil {
 		return err
 	}
-	watch := p.app.watcher()
+	watch := p.app.watcher(s.Machine)
 	p.eng, err = engine.New(engine.Config{
 		Store: p.app.around(p.db),
 		Compile: func(source []byte, dir string) (*machine.Machine, error) {
@@ -98,14 +131,15 @@ func (p *place) start(s workSetup) error {
 		},
 		Handlers:   p.app.Handlers,
 		Tools:      p.kinds,
-		Model:      func(m *machine.Machine, st *machine.State) machine.ModelCase { return modelCase(m, st, s.Env) },
-		KeyNames:   keyNames(s.Machine),
+		Models:     p.app.models(s.Env, secrets),
+		Stream:     watch.stream(),
 		ApproveAll: s.ApproveAll,
 		Secrets:    secrets,
 		Getenv:     s.Env.get,
 		Observe:    watch.observe,
 		Log:        p.app.log.engineLog(),
 		Now:        p.app.Now,
+		Sleep:      p.app.Sleep,
 		NewID:      p.app.NewID,
 	})
 	return err
@@ -173,7 +207,7 @@ type checked struct {
 	findings []flows.Finding
 }
 
-// checkFlow reads and checks a flow file; a folder stands for the flow.yaml in it.
+// checkFlow reads and checks a flow file, and the scripts that it names; a folder stands for the flow.yaml in it.
 func (a *app) checkFlow(name string, cat flows.Catalog) (checked, error) {
 	if info, err := os.Stat(a.path(name)); err == nil && info.IsDir() {
 		name = filepath.Join(name, "flow.yaml")
@@ -182,7 +216,7 @@ func (a *app) checkFlow(name string, cat flows.Catalog) (checked, error) {
 	if err != nil {
 		return checked{}, usagef("write one with: flowctl init", "the flow %s cannot be read: %v", name, reason(err))
 	}
-	m, found := flows.Check(source, flows.Place{File: name, Dir: filepath.Dir(a.path(name))}, cat)
+	m, found := flows.Check(source, flows.Place{File: name, Dir: filepath.Dir(a.path(name))}, readingScripts(cat))
 	return checked{file: name, source: source, machine: m, findings: found}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"flowctl/engine"
@@ -29,8 +30,17 @@ type program struct {
 	NewID          func() string    // makes run ids; nil: the engine's own
 	Version        string
 	Handlers       map[string]engine.Handler
-	Tools          func() map[string]tool.Kind   // fresh ones, with nothing open before their first call
-	Around         func(store.Store) store.Store // puts something around the store that the engine writes to; nil: nothing
+	Tools          func(toolSetup) map[string]tool.Kind // fresh ones, with nothing open before their first call
+	Around         func(store.Store) store.Store        // puts something around the store that the engine writes to; nil: nothing
+
+	// Sleep waits between two tries of a model or a tool, until ctx ends at the latest. Nil: a timer does.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// toolSetup is what kinds of tools are made with.
+type toolSetup struct {
+	AllowCommands bool           // flows may start programs
+	Log           zerolog.Logger // for what the programs of tools have to say
 }
 
 // terminals says which of the three streams a person sits at.
@@ -39,13 +49,15 @@ type terminals struct{ In, Out, Err bool }
 // app is one call of flowctl.
 type app struct {
 	program
-	flags   globalFlags
-	dbGiven bool // --db was given, so hints must repeat it
-	begun   bool // the command line was understood
-	printed bool // the one document of -o json is printed
-	code    exitCode
-	lines   *lineReader
-	log     *runLog
+	flags         globalFlags
+	dbGiven       bool // --db was given, so hints must repeat it
+	begun         bool // the command line was understood
+	printed       bool // the one document of -o json is printed
+	code          exitCode
+	allowCommands bool // flows may start programs
+	streams       bool // the text of models is shown as it comes
+	lines         *lineReader
+	log           *runLog
 }
 
 // globalFlags are the flags of every command.
@@ -143,8 +155,8 @@ from there after any stop.`,
 	flags.StringVar(&a.flags.Log, "log", "", "`FILE` that the log is appended to, one JSON object per line")
 	flags.BoolVarP(&a.flags.Verbose, "verbose", "v", false, "write the log to stderr; beside --log, show progress there")
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.resumeCommand(), a.cancelCommand(), a.lsCommand(),
-		a.showCommand(), a.eventsCommand(), a.validateCommand(), a.explainCommand(), a.graphCommand(), a.schemaCommand(),
-		a.initCommand(), a.versionCommand(), a.completionCommand())
+		a.showCommand(), a.eventsCommand(), a.viewCommand(), a.validateCommand(), a.explainCommand(), a.graphCommand(), a.schemaCommand(),
+		a.initCommand(), a.memoryCommand(), a.versionCommand(), a.completionCommand())
 	return root
 }
 

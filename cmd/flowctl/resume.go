@@ -64,6 +64,8 @@ is listed first and needs --redo-writes.`,
 	flags.StringVar(&f.dir, "dir", "", "`FOLDER` that the flow's relative paths start from now")
 	flags.BoolVar(&f.all, "all", false, "take up all runs whose process was lost")
 	flags.BoolVar(&f.due, "due", false, "take up all waiting runs whose time has come")
+	a.streamFlag(flags)
+	a.allowFlag(flags)
 	return cmd
 }
 

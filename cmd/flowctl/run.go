@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"flowctl/engine"
-	"flowctl/flows/machine"
 )
 
 type runFlags struct {
@@ -15,6 +13,7 @@ type runFlags struct {
 	id         string
 	yes        bool
 	approveAll bool
+	modelFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -25,10 +24,15 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Start a run of a flow file and work on it until it ends, waits or stops. On a terminal, questions are asked right
 there; elsewhere the run waits (exit code 4) and stderr says how to answer.
 
-What the flow says and its output go to stdout.`,
+What the flow says and its output go to stdout.
+
+With --offline no model is asked: each goes by the script that the flow gives it (offline: FILE). --model names such a
+file for one model. The run goes by these scripts to its end, also when it is answered or resumed later.`,
 		Example: `  flowctl run flow.yaml -i message="I want my money back"
   flowctl run flow.yaml -i inputs.json --id order-17
-  flowctl run flow.yaml -i text=@letter.txt -i sign=@@ -o json`,
+  flowctl run flow.yaml -i text=@letter.txt -i sign=@@ -o json
+  flowctl run flow.yaml --offline
+  flowctl run flow.yaml --model default=script:answers.yaml --stream`,
 		Args: args(1, 1, "FLOW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.id == "" && cmd.Flags().Changed("id") { // an unset shell variable must not start another run
@@ -43,6 +47,10 @@ What the flow says and its output go to stdout.`,
 	flags.StringVar(&f.id, "id", "", "`ID` of the run; one that exists with the same flow and inputs is taken up")
 	flags.BoolVar(&f.yes, "yes", false, "answer confirmations with yes")
 	flags.BoolVar(&f.approveAll, "approve-all", false, "approve every tool call that asks for approval")
+	flags.BoolVar(&f.offline, "offline", false, "let the flow's offline scripts answer for its models")
+	flags.StringArrayVar(&f.models, "model", nil, "let a script answer for a model, as `NAME=script:FILE`")
+	a.streamFlag(flags)
+	a.allowFlag(flags)
 	return cmd
 }
 
@@ -60,7 +68,15 @@ func (a *app) run(ctx context.Context, flow string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := secretsOf(m, env); err != nil {
+	scripts, err := a.scripts(m, f.modelFlags)
+	if err != nil {
+		return err
+	}
+	secrets, err := secretsOf(m, env)
+	if err != nil {
+		return err
+	}
+	if err := a.checkModels(a.models(env, secrets), m, scripts); err != nil {
 		return err
 	}
 	p, err := a.open(ctx)
@@ -68,22 +84,16 @@ func (a *app) run(ctx context.Context, flow string, f runFlags) error {
 		return err
 	}
 	defer p.close()
+	if err := p.checkTools(m, env); err != nil {
+		return err
+	}
 	if err := p.start(workSetup{Env: env, Machine: m, ApproveAll: f.approveAll}); err != nil {
 		return err
 	}
-	a.warnModels(m, env)
-	run, _, err := p.eng.Start(ctx, engine.StartRequest{Machine: m, Inputs: inputs, ID: f.id})
+	run, _, err := p.eng.Start(ctx, engine.StartRequest{Machine: m, Inputs: inputs, ID: f.id, Scripts: scripts})
 	if err != nil {
 		return err
 	}
 	d := drive{place: p, run: run, yes: f.yes, ask: a.asksInline()}
 	return d.advance(ctx)
-}
-
-// warnModels says before the first state that a model cannot be called: rules may do without it, or the run will stop.
-func (a *app) warnModels(m *machine.Machine, env environment) {
-	for _, spec := range missingModels(m, env) {
-		a.errln("warning: no key for model " + spec.Name + " is set (" + strings.Join(keysOf(spec), " or ") +
-			"); a state that cannot do without it will stop the run")
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -111,11 +112,11 @@ func (a *app) waitingText(q engine.WaitingFor) string {
 
 func usage(u store.Usage) string {
 	parts := []string{plural(u.Steps, "step"), plural(u.ModelCalls, "model call"), plural(u.ToolCalls, "tool call")}
-	if tokens := u.PromptTokens + u.CompletionTokens; tokens > 0 {
-		parts = append(parts, plural(tokens, "token"))
+	if u.PromptTokens+u.CompletionTokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d + %d tokens", u.PromptTokens, u.CompletionTokens))
 	}
 	if u.Cost != nil {
-		parts = append(parts, "cost "+machine.FormatValue(*u.Cost))
+		parts = append(parts, "cost "+costText(*u.Cost))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -12,7 +12,9 @@ import (
 
 	"flowctl/engine/tool"
 	"flowctl/engine/tool/builtin"
+	"flowctl/engine/tool/command"
 	"flowctl/engine/tool/http"
+	"flowctl/engine/tool/mcp"
 	"flowctl/engine/tool/sql"
 	"flowctl/states"
 )
@@ -31,8 +33,14 @@ func systemProgram() program {
 }
 
 // systemTools makes the kinds of tools, with nothing open yet.
-func systemTools() map[string]tool.Kind {
-	return map[string]tool.Kind{"builtin": builtin.New(), "http": http.New(), "sql": sql.New()}
+func systemTools(s toolSetup) map[string]tool.Kind {
+	return map[string]tool.Kind{
+		"builtin": builtin.New(),
+		"command": command.New(command.Options{Allow: s.AllowCommands}),
+		"http":    http.New(),
+		"mcp":     mcp.New(mcp.Options{Allow: s.AllowCommands, Log: s.Log}),
+		"sql":     sql.New(),
+	}
 }
 
 // untilSignal gives a context that the first interrupt or termination ends, so that runs stop in order. A second one ends

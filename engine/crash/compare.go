@@ -56,6 +56,12 @@ func lines(events []history.Event) ([]string, error) {
 			same := *d
 			same.MS = 0
 			ev.Data = &same
+		case *history.ModelCalled:
+			same := *d
+			same.MS = 0
+			ev.Data = &same
+		case *history.AttemptFailed:
+			skip = d.Model != "" || d.Attempt > 0 // another life may find things in order
 		}
 		if skip {
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"flowctl/engine"
 	"flowctl/engine/history"
@@ -70,6 +71,9 @@ func Run(ctx context.Context, sc Scenario) (Result, error) {
 	return res, nil
 }
 
+// noWait lets tools be called again at once.
+func noWait(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
 // counts gives the events as they are compared.
 func (sc Scenario) counts(events []history.Event) []history.Event {
 	if !sc.Changing {
@@ -114,7 +118,7 @@ func (sc Scenario) live(ctx context.Context, point crashPoint) (h []history.Even
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	first := &mortal{Store: w.Store(), point: point}
-	e, err := w.Engine(0, first, engine.Config{Worker: store.Worker{ID: "first"}})
+	e, err := w.Engine(0, first, engine.Config{Worker: store.Worker{ID: "first"}, Sleep: noWait})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -142,7 +146,7 @@ func (sc Scenario) live(ctx context.Context, point crashPoint) (h []history.Even
 // second is the process after the crash: it knows that the first is gone, and takes the run up, or starts it where
 // nothing of it was stored.
 func (sc Scenario) second(ctx context.Context, w World, run string) (*engine.Engine, string, error) {
-	e, err := w.Engine(1, w.Store(), engine.Config{Worker: store.Worker{ID: "second"},
+	e, err := w.Engine(1, w.Store(), engine.Config{Worker: store.Worker{ID: "second"}, Sleep: noWait,
 		Gone: func(other store.Worker) bool { return other.ID == "first" }})
 	if err != nil {
 		return nil, "", err

@@ -11,6 +11,7 @@ import (
 	"flowctl/engine"
 	"flowctl/engine/crash"
 	"flowctl/engine/history"
+	"flowctl/engine/model"
 	"flowctl/engine/tool"
 	"flowctl/flows/machine"
 	"flowctl/flows/schema"
@@ -196,6 +197,22 @@ func TestEveryCrashIsSurvivedWithoutRepeatingAWrite(t *testing.T) {
 	}
 }
 
+// key is models that are ready when a key is set.
+type key struct{ set func() bool }
+
+func (k key) Case(*machine.Machine, string) (machine.ModelCase, string) {
+	if k.set() {
+		return machine.ModelReady, "m"
+	}
+	return machine.ModelMissing, "m"
+}
+
+func (key) Open(*machine.Machine, model.Use) (model.Opened, error) {
+	return model.Opened{}, errors.New("there is no model")
+}
+
+func (key) KeyNames(*machine.Machine, string) []string { return nil }
+
 // A step goes by the environment that was recorded at its entry, whatever has become of it since.
 func TestAChangedEnvironmentDisturbsNoStep(t *testing.T) {
 	res, err := crash.Run(context.Background(), crash.Scenario{
@@ -210,15 +227,10 @@ func TestAChangedEnvironmentDisturbsNoStep(t *testing.T) {
 				return machine.Success, nil
 			}
 			w.change = func(life int, cfg *engine.Config) {
-				cfg.Model = func(_ *machine.Machine, s *machine.State) machine.ModelCase {
-					if s.Model != machine.ModelDeclared {
-						return s.Model
-					}
-					if runs, err := w.store.Runs(context.Background(), store.Filter{}); life > 0 && err == nil && len(runs) > 0 {
-						return machine.ModelReady // a key was set after the run had begun
-					}
-					return machine.ModelMissing
-				}
+				cfg.Models = key{set: func() bool { // a key was set after the run had begun
+					runs, err := w.store.Runs(context.Background(), store.Filter{})
+					return life > 0 && err == nil && len(runs) > 0
+				}}
 			}
 			return w, nil
 		},

@@ -96,3 +96,41 @@ func (m *mortal) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) 
 	}
 	return m.Store.Runs(ctx, f)
 }
+
+// Remembered implements store.Memory where the wrapped store does; elsewhere it returns errors.ErrUnsupported.
+func (m *mortal) Remembered(ctx context.Context, namespace, key string) (store.MemoryEntry, error) {
+	memory, err := m.memory()
+	if err != nil {
+		return store.MemoryEntry{}, err
+	}
+	return memory.Remembered(ctx, namespace, key)
+}
+
+// Memories implements store.Memory where the wrapped store does; elsewhere it returns errors.ErrUnsupported.
+func (m *mortal) Memories(ctx context.Context, f store.MemoryFilter) ([]store.MemoryEntry, error) {
+	memory, err := m.memory()
+	if err != nil {
+		return nil, err
+	}
+	return memory.Memories(ctx, f)
+}
+
+// Memorize implements store.Memory where the wrapped store does; elsewhere it returns errors.ErrUnsupported.
+func (m *mortal) Memorize(ctx context.Context, writes []store.MemoryWrite) error {
+	memory, err := m.memory()
+	if err != nil {
+		return err
+	}
+	return memory.Memorize(ctx, writes)
+}
+
+// memory gives the long-term memory of a process that lives.
+func (m *mortal) memory() (store.Memory, error) {
+	if err := m.gone(); err != nil {
+		return nil, err
+	}
+	if memory, ok := m.Store.(store.Memory); ok {
+		return memory, nil
+	}
+	return nil, errors.ErrUnsupported
+}

@@ -47,17 +47,19 @@ func Apply(s *Snapshot, ev Event) error {
 		s.Spent.Notes = append(s.Spent.Notes, d.Text)
 	case *ToolStarted:
 		s.closeCall(ev.Key)
-		s.Open = append(s.Open, OpenCall{Key: ev.Key, Tool: d.Tool, Args: d.Args})
+		s.Open = append(s.Open, OpenCall{Key: ev.Key, Tool: d.Tool, Call: d.Call, Args: d.Args})
+	case *ModelCalled:
+		s.applyModel(ev, d)
+	case *Summarised:
+		s.applySummary(d)
+	case *Warned:
+		s.Warned = append(s.Warned[:len(s.Warned):len(s.Warned)], d.Kind+" "+d.Model)
 	case *AttemptFailed:
 		if d.NotDone {
 			s.closeCall(ev.Key)
 		}
 	case *ToolFinished:
-		s.closeCall(ev.Key)
-		s.settleUnknown(d)
-		if d.Result.Status != tool.Refused {
-			s.Spent.Usage.ToolCalls++
-		}
+		s.finishCall(ev, d)
 	case *Signalled:
 		s.Signals = append(s.Signals, Signal{Name: d.Name, Value: d.Value})
 	case *Asked, *Answered, *DoubtResolved, *Expired:
@@ -91,6 +93,7 @@ func (s *Snapshot) applyRun(ev Event) {
 	switch d := ev.Data.(type) {
 	case *RunStarted:
 		s.Run.Flow, s.Run.FlowHash, s.Run.Dir, s.Run.StartedAt = d.Flow, d.FlowHash, d.Dir, ev.At
+		s.Run.Scripts = d.Scripts
 		s.Status = store.Running
 		s.Inputs, s.Vars = machine.Values{}, machine.Values{}
 		for name, v := range d.Inputs {
@@ -137,6 +140,7 @@ func (s *Snapshot) rename(names map[string]string) {
 	s.Now.Visits = renamed(s.Now.Visits, names)
 	s.Talk.Left = renamed(s.Talk.Left, names)
 	s.Attempts = renamed(s.Attempts, names)
+	s.Summaries = renamed(s.Summaries, names)
 }
 
 // renamed gives a map with its keys renamed, all at once: names may be swapped. Where a new name is taken already, the
@@ -185,6 +189,7 @@ func (s *Snapshot) enter(ev Event, d *StateEntered) {
 	s.Spent.Usage.Steps++
 	s.Spent.StepActive = s.Spent.Active
 	s.Spent.Notes = nil
+	s.Turns = 0
 	s.Pending, s.Open = nil, nil
 }
 
@@ -198,6 +203,21 @@ func (s *Snapshot) settleUnknown(d *ToolFinished) {
 	s.Unknown = slices.DeleteFunc(s.Unknown, func(k string) bool { return k == key })
 	if unknown {
 		s.Unknown = append(s.Unknown, key)
+	}
+}
+
+// finishCall takes in the result of a call. One that a model asked for is a message.
+func (s *Snapshot) finishCall(ev Event, d *ToolFinished) {
+	s.closeCall(ev.Key)
+	s.settleUnknown(d)
+	if d.Result.Status != tool.Refused {
+		s.Spent.Usage.ToolCalls++
+	}
+	if d.Call != "" {
+		s.message(ev, RoleTool, "")
+		msg := &s.Talk.Messages[len(s.Talk.Messages)-1]
+		msg.CallID = d.Call
+		msg.fill(ev)
 	}
 }
 
@@ -231,7 +251,7 @@ func (s *Snapshot) setVar(name string, v machine.Value) {
 
 func (s *Snapshot) message(ev Event, role Role, text string) {
 	s.Talk.Messages = append(s.Talk.Messages, Message{N: s.NewestMessage() + 1, Seq: ev.Seq, Role: role, State: ev.State,
-		Step: ev.Step, Text: text, Loaded: true})
+		Step: ev.Step, Content: Content{Text: text}, Loaded: true})
 }
 
 // applyQuestion keeps the list of pending questions. The run is at work again when the last of them is answered.
@@ -259,20 +279,31 @@ func (s *Snapshot) applyQuestion(ev Event) {
 	}
 }
 
-// TextOf gives the text of the message that an event brought.
-func TextOf(ev Event) string {
+// Load takes what a message says from the event that brought it.
+func (m *Message) Load(ev Event) {
+	m.fill(ev)
+	m.Loaded = true
+}
+
+func (m *Message) fill(ev Event) {
 	switch d := ev.Data.(type) {
 	case *RunStarted:
-		text, _ := d.Inputs[d.Message].(string)
-		return text
+		m.Text, _ = d.Inputs[d.Message].(string)
 	case *Said:
-		return d.Text
+		m.Text = d.Text
 	case *Asked:
-		return d.Question
+		m.Text = d.Question
 	case *Answered:
-		return d.Text
+		m.Text = d.Text
+	case *ToolFinished:
+		m.Text = ResultText(d.Result)
+	case *ModelCalled:
+		m.Content = Content{Text: d.Text, Made: d.Calls, Remark: d.Remark}
+		if !d.Aloud {
+			m.Reasoning = d.Reasoning
+		}
+		m.Calls = len(d.Calls)
 	}
-	return ""
 }
 
 // Elapsed gives the active time of the run as of now, counting the present work.

@@ -17,6 +17,12 @@ func fresh(t Type) Data {
 		return &RunStarted{}
 	case TypeStateEntered:
 		return &StateEntered{}
+	case TypeModelCalled:
+		return &ModelCalled{}
+	case TypeSummarised:
+		return &Summarised{}
+	case TypeWarned:
+		return &Warned{}
 	case TypeAttemptFailed:
 		return &AttemptFailed{}
 	case TypeToolStarted:

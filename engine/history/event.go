@@ -15,6 +15,9 @@ type Type string
 const (
 	TypeRunStarted    Type = "run_started"
 	TypeStateEntered  Type = "state_entered"
+	TypeModelCalled   Type = "model_called"
+	TypeSummarised    Type = "summarised"
+	TypeWarned        Type = "warned"
 	TypeAttemptFailed Type = "attempt_failed"
 	TypeToolStarted   Type = "tool_started"
 	TypeToolFinished  Type = "tool_finished"
@@ -58,6 +61,8 @@ type Unknown struct {
 // Environment is what the world outside decides for a step, recorded when the step is entered and read from there.
 type Environment struct {
 	Model      machine.ModelCase `json:"model,omitempty"`
+	ModelID    string            `json:"model_id,omitempty"` // as its endpoint calls it
+	Script     string            `json:"script,omitempty"`   // file whose answers stand for the model
 	ApproveAll bool              `json:"approve_all,omitempty"`
 }
 
@@ -69,6 +74,9 @@ type RunStarted struct {
 	Inputs   machine.Values `json:"inputs"`
 	Vars     machine.Values `json:"vars"`              // start values
 	Message  string         `json:"message,omitempty"` // name of the input that is the first human message
+
+	// Scripts are files whose answers stand for models, by the name of the model, for the whole run.
+	Scripts map[string]string `json:"scripts,omitempty"`
 }
 
 // StateEntered begins a step.
@@ -82,12 +90,19 @@ type AttemptFailed struct {
 	Tool    string          `json:"tool,omitempty"`
 	Problem machine.Problem `json:"error"`
 	NotDone bool            `json:"not_done,omitempty"` // it is certain that nothing happened
+
+	// Of a model: its name, the turn, the number of the try from 1, and how long the next one waits, in milliseconds.
+	Model   string `json:"model,omitempty"`
+	Turn    int64  `json:"turn,omitempty"`
+	Attempt int64  `json:"attempt,omitempty"`
+	WaitMS  int64  `json:"wait_ms,omitempty"`
 }
 
 // ToolStarted says that a call which changes the world is about to run.
 type ToolStarted struct {
 	Tool string         `json:"tool"`
 	Args machine.Values `json:"args"`
+	Call string         `json:"call,omitempty"` // id of the model's call that it is
 }
 
 // ToolFinished is the result of a call.
@@ -96,7 +111,8 @@ type ToolFinished struct {
 	Effect machine.Effect `json:"effect,omitempty"` // "" where the tool is not known
 	Args   machine.Value  `json:"args"`             // as checked; as given where they were refused
 	Result tool.Result    `json:"result"`
-	MS     int64          `json:"ms"` // duration in milliseconds
+	MS     int64          `json:"ms"`             // duration in milliseconds
+	Call   string         `json:"call,omitempty"` // id of the model's call that it answers
 }
 
 // QuestionKind says what is waited for.

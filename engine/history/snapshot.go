@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"flowctl/engine/model/tokens"
 	"flowctl/flows/machine"
 	"flowctl/store"
 )
@@ -29,6 +30,17 @@ type Snapshot struct {
 	Signals  []Signal
 	Spent    Spent
 	Ending
+	Asking
+}
+
+// Asking is what later requests to models go by.
+type Asking struct {
+	Turns    int64    // answers of models in the present step, those that would not do among them
+	NoSchema []string // models whose endpoint does not take a schema for the answer
+	Warned   []string // kind and model of the warnings that were given
+
+	Corrections map[string]tokens.Correction // of our counts of tokens, by the name of the model
+	Summaries   map[string]Summary           // the newest of each state
 }
 
 // Ending is why nobody works on the run.
@@ -41,6 +53,7 @@ type Ending struct {
 type RunInfo struct {
 	ID, Flow, FlowHash, Dir string
 	StartedAt               time.Time
+	Scripts                 map[string]string // files whose answers stand for models, by the name of the model
 }
 
 // Position is the present step.
@@ -67,18 +80,30 @@ type Role string
 const (
 	RoleHuman     Role = "user"
 	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool" // the result of a call
 )
 
-// Message is one message, numbered from 1 within its run. Its text is stored once, in the event Seq that brought it: it
-// is not part of a checkpoint, and Loaded says whether it is here.
+// Message is one message, numbered from 1 within its run. What it says is stored once, in the event Seq that brought it:
+// that is not part of a checkpoint, and Loaded says whether it is here.
 type Message struct {
 	N      int64
 	Seq    int64
 	Role   Role
 	State  string
 	Step   int64
-	Text   string `json:"-"`
-	Loaded bool   `json:"-"`
+	CallID string // of a tool message: the call that it answers
+	Calls  int    // of an assistant message: how many calls it makes
+
+	Content `json:"-"`
+	Loaded  bool `json:"-"`
+}
+
+// Content is what a message says.
+type Content struct {
+	Text      string
+	Reasoning string
+	Made      []ModelCall
+	Remark    string // what stands behind the results of its calls
 }
 
 // Attempt is one visit of a state that ended, for those who come back to it.
@@ -99,8 +124,8 @@ type Question struct {
 
 // OpenCall is a call of the present step that was started and has no result.
 type OpenCall struct {
-	Key, Tool string
-	Args      machine.Values
+	Key, Tool, Call string
+	Args            machine.Values
 }
 
 // CallKey is equal for calls of the same tool with the same arguments.
@@ -187,7 +212,7 @@ func (s *Snapshot) Due() time.Time {
 func (s *Snapshot) NewestMessage() int64 { return int64(len(s.Talk.Messages)) }
 
 // checkpointVersion changes whenever the shape of Snapshot does, so that no version reads another's checkpoints.
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 type checkpoint struct {
 	Version  int

@@ -88,7 +88,7 @@ func (s *scanner) take(raw json.RawMessage) {
 	case s.found != nil && !sameValue(s.found, raw):
 		s.fail(errors.New("the answer holds two different JSON objects; exactly one is wanted"))
 	default:
-		if name, twice := repeatedName(raw); twice {
+		if name, twice := RepeatedName(string(raw)); twice {
 			s.fail(fmt.Errorf("the JSON object of the answer gives %q twice", name))
 			return
 		}
@@ -291,9 +291,10 @@ func sameValue(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && machine.EqualValues(x, y)
 }
 
-// repeatedName finds a name that an object, or one inside it, gives twice. raw is valid JSON.
-func repeatedName(raw json.RawMessage) (string, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
+// RepeatedName finds a name that an object, or one inside it, gives twice. In text that is no JSON it is looked for up to
+// where that shows.
+func RepeatedName(text string) (string, bool) {
+	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
 	type level struct {
 		names map[string]bool // nil in a list

@@ -1,8 +1,8 @@
 // Package model is the contract for asking a language model, and what is the same for every one of them.
 //
 // A Model answers one Request with one Response or one Error, whose Class says what can be done about it. The packages
-// below give models: openai speaks to an endpoint, script replays a file of answers. Around a model go wrappers, each a
-// Model itself, in this order from the outside:
+// below give models: openai speaks to an endpoint, script replays a file of answers, catalog makes either for a flow that
+// declares it. Around a model go wrappers, each a Model itself, in this order from the outside:
 //
 //	Fallback      the next model, when one is out of order
 //	  Retry       another try, for what can pass

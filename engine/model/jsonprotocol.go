@@ -29,18 +29,31 @@ const (
 	actionFinish  = "finish"
 )
 
-// Generate implements Model.
-func (p *JSONProtocol) Generate(ctx context.Context, req Request) (Response, error) {
-	inner := req
-	inner.Messages = asText(req.Messages)
-	if len(req.Tools) == 0 && req.Answer == nil {
-		return p.Model.Generate(ctx, inner)
+// Sent gives a request as it is put to the model. It changes nothing that the request points to.
+func (p *JSONProtocol) Sent(req Request) Request {
+	sent := req
+	sent.Messages = asText(req.Messages)
+	if plain(req) {
+		return sent
 	}
 	tools, final := splitTools(req)
-	inner.Tools, inner.Stream = nil, nil
-	inner.Messages = withInstructions(inner.Messages, instructions(tools, final))
-	inner.Answer = protocolSchema(tools, final)
-	resp, err := p.Model.Generate(ctx, inner)
+	sent.Tools = nil
+	sent.Messages = withInstructions(sent.Messages, instructions(tools, final))
+	sent.Answer = protocolSchema(tools, final)
+	return sent
+}
+
+// plain says whether a request is put in plain text, without the protocol's object.
+func plain(req Request) bool { return len(req.Tools) == 0 && req.Answer == nil }
+
+// Generate implements Model.
+func (p *JSONProtocol) Generate(ctx context.Context, req Request) (Response, error) {
+	sent := p.Sent(req)
+	if plain(req) {
+		return p.Model.Generate(ctx, sent)
+	}
+	sent.Stream = nil
+	resp, err := p.Model.Generate(ctx, sent)
 	if err != nil {
 		return resp, err
 	}
@@ -202,9 +215,8 @@ func readAction(resp Response, finishTool bool) Response {
 		resp.Problem = err.Error()
 		return resp
 	}
-	reasoning, _ := SplitReasoning(resp.Message.Text)
-	if resp.Message.Reasoning == "" {
-		resp.Message.Reasoning = reasoning
+	if reasoning, _ := SplitReasoning(resp.Message.Text); resp.Message.Reasoning == "" {
+		resp.Message.Reasoning, resp.Aloud = reasoning, reasoning != ""
 	}
 	switch name := strings.ToLower(strings.TrimSpace(textOf(a.Action))); {
 	case name == actionUseTool && strings.TrimSpace(textOf(a.ToolName)) != "":

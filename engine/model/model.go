@@ -112,6 +112,8 @@ type Response struct {
 	Notes []string
 	// Thought is why the model gives its final answer, where its protocol asks for that apart from the text. See Why.
 	Thought string
+	// Aloud says that Message.Reasoning stood in the text of the answer, so that no endpoint wants it back.
+	Aloud bool
 	// Problem says what is wrong with the form of the answer, in words for the model that is asked again; "" if nothing
 	// is. Message.Text is then the answer as it came, without calls.
 	Problem string

@@ -67,6 +67,7 @@ func (c Clock) sleep(ctx context.Context, d time.Duration) error {
 type Retry struct {
 	Model    Model
 	Attempts int64 // how often a request is tried at most; 0: DefaultAttempts
+	AtOnce   bool  // without waits, for a model that is no endpoint
 	Clock    Clock
 }
 
@@ -109,6 +110,9 @@ func (r *Retry) Generate(ctx context.Context, req Request) (Response, error) {
 // wait spreads a wait. Where the endpoint asked for one, the wait is a little longer than that, so that not all who were
 // turned away come back at the same moment.
 func (r *Retry) wait(own, asked time.Duration) time.Duration {
+	if r.AtOnce {
+		return 0
+	}
 	random := r.Clock.random()
 	spreadOwn := time.Duration(float64(own) * (1 - spread + 2*spread*random))
 	spreadAsked := time.Duration(0)

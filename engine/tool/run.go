@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,12 @@ type Runner struct {
 	Grace time.Duration
 	// Hurry says of the cause of ctx's end that there is no grace. Nil: there always is.
 	Hurry func(cause error) bool
+	// Breakers leave tools alone that are out of order. Nil: every call is made.
+	Breakers *Breakers
+	// Sleep waits before a call is made again; an error when ctx ends before. Random, from 0 up to 1, spreads the waits. Nil:
+	// a timer, and math/rand.
+	Sleep  func(ctx context.Context, d time.Duration) error
+	Random func() float64
 }
 
 // Outcome is how a call went. Result is set in every case.
@@ -64,27 +71,52 @@ type Outcome struct {
 // A tool that ignores its context is left behind: its goroutine goes on until the tool returns, and what it returns then
 // is lost.
 func (r Runner) Run(ctx context.Context, p Prepared, call Call) Outcome {
+	return r.request(ctx, []Job{{Prepared: p, Call: call}})[0]
+}
+
+// request makes calls of one tool in one go, each as Run says.
+func (r Runner) request(ctx context.Context, jobs []Job) []Outcome {
+	outcomes := make([]Outcome, len(jobs))
 	if ctx.Err() != nil {
-		return notRun(p)
+		for i, job := range jobs {
+			outcomes[i] = notRun(job.Prepared)
+		}
+		return outcomes
 	}
-	call.Args = machine.CloneValues(p.Values)
+	p, calls := jobs[0].Prepared, make([]Call, len(jobs))
+	for i, job := range jobs {
+		calls[i] = job.Call
+		calls[i].Args = machine.CloneValues(job.Prepared.Values)
+		calls[i].Memory = job.Call.Memory.own()
+	}
 	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	inner, end := context.WithTimeoutCause(inner, TimeoutOf(p.Tool.Spec), errTimeout)
 	defer end()
 	start := r.now()
-	done := make(chan returned, 1)
-	go invoke(inner, p.Tool, call, done)
+	done := make(chan []returned, 1)
+	go invoke(inner, p.Tool, calls, done)
 	got, back := r.untilStopped(ctx, inner, p, done)
 	if !back {
 		stop(context.Cause(ctx))
 		got, back = atLast(done)
 	}
-	out := Outcome{Ran: true, Duration: r.now().Sub(start), Result: got.result, Stack: got.stack}
-	if !back || inner.Err() != nil && !got.certain {
-		out.Result = stopped(p, inner)
+	took := r.now().Sub(start)
+	for i := range outcomes {
+		outcomes[i] = Outcome{Ran: true, Duration: took}
+		if !back || inner.Err() != nil && !got[i].certain {
+			outcomes[i].Result = stopped(p, inner)
+		} else {
+			outcomes[i].Result = got[i].result
+		}
+		if back {
+			outcomes[i].Stack = got[i].stack
+		}
+		if outcomes[i].Result.Status == OK {
+			jobs[i].Call.Memory.take(calls[i].Memory)
+		}
 	}
-	return out
+	return outcomes
 }
 
 // TimeoutOf gives the time that one call of a tool may take.
@@ -98,35 +130,67 @@ func TimeoutOf(spec machine.ToolSpec) time.Duration {
 	return DefaultTimeout
 }
 
-// returned is what came back from a tool.
+// returned is what came back from a tool for one call.
 type returned struct {
 	result  Result
 	certain bool // the tool knows how it ended, even if it was stopped
 	stack   string
 }
 
-// invoke runs a tool and always sends exactly one answer, also when the tool panics or ends its goroutine. All that the
-// tool's own types do (Error, MarshalJSON) happens here, where a panic is recovered.
-func invoke(ctx context.Context, t Tool, call Call, done chan<- returned) {
-	got := returned{result: brokeDown(t, "ended without an answer"), certain: true}
+// invoke makes calls of a tool and always sends exactly one answer for each, also when the tool panics or ends its
+// goroutine. All that the tool's own types do (Error, MarshalJSON) happens here, where a panic is recovered.
+func invoke(ctx context.Context, t Tool, calls []Call, done chan<- []returned) {
+	got := same(len(calls), returned{result: brokeDown(t, "ended without an answer"), certain: true})
 	defer func() {
 		if p := recover(); p != nil {
-			got.result = brokeDown(t, fmt.Sprintf("broke down: %v", p))
-			got.stack = string(debug.Stack())
+			got = same(len(calls), panicked(t, p))
 		}
 		done <- got
 	}()
-	given, err := t.Run(ctx, call)
-	if err != nil {
-		got = returned{result: failure(err), certain: certain(err)}
+	results := make([]BatchResult, 1)
+	if len(calls) == 1 && t.Run != nil {
+		results[0].Value, results[0].Err = t.Run(ctx, calls[0])
+	} else {
+		var err error
+		if results, err = t.Batch(ctx, calls); err != nil {
+			results = slices.Repeat([]BatchResult{{Err: err}}, len(calls))
+		}
+	}
+	if len(results) != len(calls) {
+		got = same(len(calls), returned{certain: true,
+			result: brokeDown(t, fmt.Sprintf("gave %d results for %d calls", len(results), len(calls)))})
 		return
 	}
-	value, err := output(given)
-	if err != nil {
-		got.result = brokeDown(t, fmt.Sprintf("gave what cannot be stored: %v", err))
-		return
+	all := make([]returned, len(calls)) // it is what is sent only when all are read
+	for i, one := range results {
+		all[i] = answer(t, one)
 	}
-	got.result = Result{Status: OK, Value: value}
+	got = all
+}
+
+// same gives n calls the same answer.
+func same(n int, one returned) []returned { return slices.Repeat([]returned{one}, n) }
+
+// answer makes the answer to one call of what a tool gave. What breaks down in it touches no other call.
+func answer(t Tool, given BatchResult) (got returned) {
+	defer func() {
+		if p := recover(); p != nil {
+			got = panicked(t, p)
+		}
+	}()
+	if given.Err != nil {
+		return returned{result: failure(given.Err), certain: certain(given.Err)}
+	}
+	value, bad := output(given.Value)
+	if bad != nil {
+		return returned{result: brokeDown(t, fmt.Sprintf("gave what cannot be stored: %v", bad)), certain: true}
+	}
+	return returned{result: Result{Status: OK, Value: value}, certain: true}
+}
+
+// panicked is the answer to a call that panicked with p.
+func panicked(t Tool, p any) returned {
+	return returned{result: brokeDown(t, fmt.Sprintf("broke down: %v", p)), certain: true, stack: string(debug.Stack())}
 }
 
 // brokeDown is the result of a tool that did not come to an answer by its own fault. A read has failed; what else it may
@@ -141,16 +205,16 @@ func brokeDown(t Tool, how string) Result {
 
 // untilStopped waits for the tool until its time is up or it has to stop because ctx has ended. The bool is false when it
 // has not come back.
-func (r Runner) untilStopped(ctx, inner context.Context, p Prepared, done <-chan returned) (returned, bool) {
+func (r Runner) untilStopped(ctx, inner context.Context, p Prepared, done <-chan []returned) ([]returned, bool) {
 	select {
 	case got := <-done:
 		return got, true
 	case <-inner.Done():
-		return returned{}, false
+		return nil, false
 	case <-ctx.Done():
 	}
 	if p.Read() || r.Hurry != nil && r.Hurry(context.Cause(ctx)) {
-		return returned{}, false
+		return nil, false
 	}
 	timer := time.NewTimer(r.grace())
 	defer timer.Stop()
@@ -160,18 +224,18 @@ func (r Runner) untilStopped(ctx, inner context.Context, p Prepared, done <-chan
 	case <-inner.Done():
 	case <-timer.C:
 	}
-	return returned{}, false
+	return nil, false
 }
 
 // atLast waits the moment that a tool gets which was told to stop.
-func atLast(done <-chan returned) (returned, bool) {
+func atLast(done <-chan []returned) ([]returned, bool) {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {
 	case got := <-done:
 		return got, true
 	case <-timer.C:
-		return returned{}, false
+		return nil, false
 	}
 }
 

@@ -36,11 +36,13 @@ func testSet(t testing.TB) *Set {
 		"now": toolWith(t, "now", ""),
 		"read": toolWith(t, "read", `{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer"},
 			"tags":{"type":"array","items":{"type":"string"}}},"required":["path"]}`),
+		"edit": toolWith(t, "edit", `{"type":"object","properties":{"files":{"type":"array","items":{"type":"object"}},"opts":{"type":"object"},
+			"note":{"type":"string"}}}`),
 		"count": toolWith(t, "count", `{"type":"object","properties":{"n":{"type":"integer","default":3}}}`),
 		"free":  toolWith(t, "free", `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":true}`),
 		"other": toolWith(t, "other", ""),
 	}
-	s, err := NewSet(tools, []string{"now", "read", "count", "free"})
+	s, err := NewSet(tools, []string{"now", "read", "count", "free", "edit"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +66,9 @@ func TestPrepareTakes(t *testing.T) {
 		{"null where there is a default", "count", `{"n":null}`, `{"n":3}`},
 		{"exact integers", "read", `{"path":"a","limit":9007199254740993}`, `{"limit":9007199254740993,"path":"a"}`},
 		{"no HTML escapes", "read", `{"path":"<a>&"}`, `{"path":"<a>&"}`},
+		{"JSON in text, where text is wanted", "edit", `{"note":"[{\"path\":\"a\"}]"}`, `{"note":"[{\"path\":\"a\"}]"}`},
+		{"one name in several objects", "edit", `{"files":[{"a":1},{"a":2}],"opts":{"files":[],"opts":{"files":1}}}`,
+			`{"files":[{"a":1},{"a":2}],"opts":{"files":[],"opts":{"files":1}}}`},
 		{"more than named, where the schema says so", "free", `{"b":1}`, `{"b":1}`},
 	}
 	for _, test := range tests {
@@ -94,8 +99,8 @@ func TestPrepareRefuses(t *testing.T) {
 		want             []string // parts of the message
 		never            string
 	}{
-		{"unknown tool", "no_such_tool", `{}`, []string{`"no_such_tool"`, "here", "now, read, count, free"}, ""},
-		{"tool of another state", "other", ``, []string{`no tool "other" here`, "now, read, count, free"}, "another state"},
+		{"unknown tool", "no_such_tool", `{}`, []string{`"no_such_tool"`, "here", "now, read, count, free, edit"}, ""},
+		{"tool of another state", "other", ``, []string{`no tool "other" here`, "now, read, count, free, edit"}, "another state"},
 		{"near name", "raed", ``, []string{"did you mean read?"}, ""},
 		{"required", "read", ``, []string{"read was not run", "path", "required"}, ""},
 		{"required is null", "read", `{"path":null}`, []string{"path", "null"}, ""},
@@ -113,6 +118,14 @@ func TestPrepareRefuses(t *testing.T) {
 		{"cut off", "read", `{"path":"fir`, []string{"must be one JSON object"}, ""},
 		{"more behind", "read", `{"path":"a"}{}`, []string{"must be one JSON object"}, ""},
 		{"an object as text", "read", `"{\"path\":\"a\"}"`, []string{"not text that holds one"}, ""},
+		{"list as text", "edit", `{"files":"[{\"path\":\"a\"}]"}`, []string{"files: expected a list", "write files as JSON itself, without quotes"}, ""},
+		{"object as text", "edit", `{"opts":"{\"a\":1}"}`, []string{"opts: expected an object", "write opts as JSON itself, without quotes"}, ""},
+		{"list of texts as text", "read", `{"path":"a","tags":"[\"x\",\"y\"]"}`, []string{"tags: expected a list", "write tags as JSON itself"}, ""},
+		{"text that holds no JSON", "edit", `{"opts":"a"}`, []string{"opts: expected an object"}, "JSON itself"},
+		{"a name twice", "read", `{"path":"a","limit":1,"path":"b"}`, []string{`"path" stands twice`}, ""},
+		{"a name twice, spelt in two ways", "read", `{"path":"a","p\u0061th":"b"}`, []string{`"path" stands twice`}, ""},
+		{"a name twice further inside", "edit", `{"files":[{"a":1},{"b":[],"c":{"d":1},"b":2}]}`, []string{`"b" stands twice`}, ""},
+		{"number out of range inside", "edit", `{"opts":{"n":[9223372036854775808]}}`, []string{"too large", "use a string"}, ""},
 		{"number out of range", "read", `{"path":"a","limit":123456789012345678901}`, []string{"too large", "use a string"}, ""},
 	}
 	for _, test := range tests {

@@ -35,6 +35,17 @@ type Env struct {
 type Tool struct {
 	Spec machine.ToolSpec
 	Run  func(ctx context.Context, call Call) (machine.Value, error)
+
+	// Batch makes several calls in one request, up to MaxRequest of them, and gives one result for each, in their order. It is
+	// asked for reads of one turn only; a call that is alone goes through Run, or through Batch where Run is nil. An error is
+	// every call's error, and the tool's timeout counts for all of the request. Nil: each call is made for itself.
+	Batch func(ctx context.Context, calls []Call) ([]BatchResult, error)
+}
+
+// BatchResult is how one call of a request ended: what Tool.Run would give.
+type BatchResult struct {
+	Value machine.Value
+	Err   error
 }
 
 // Call is one call as a tool sees it. Args have been coerced and checked by the tool's parameters; they are the tool's own
@@ -46,6 +57,8 @@ type Call struct {
 	// RunID and StartedAt are the run's, for texts.
 	RunID     string
 	StartedAt time.Time
+	// Memory is the run's part of the long-term memory; nil where the flow has none.
+	Memory *Memory
 }
 
 // Status is how a call ended.

@@ -15,7 +15,7 @@ func talk() *history.Snapshot {
 	s := history.New("run")
 	say := func(role history.Role, state string, step int64, text string) {
 		n := int64(len(s.Talk.Messages) + 1)
-		s.Talk.Messages = append(s.Talk.Messages, history.Message{N: n, Seq: n, Role: role, State: state, Step: step, Text: text, Loaded: true})
+		s.Talk.Messages = append(s.Talk.Messages, history.Message{N: n, Seq: n, Role: role, State: state, Step: step, Content: history.Content{Text: text}, Loaded: true})
 	}
 	say(history.RoleHuman, "", 0, "start")
 	say(history.RoleAssistant, "details", 1, "which?")

@@ -79,6 +79,41 @@ func (c Config) Ready(env Getenv) bool {
 	return name != "" || c.BaseURL != "" && c.APIKeyEnv == ""
 }
 
+// ID gives the name of the model at its endpoint, "" if neither the flow nor the environment says it.
+func (c Config) ID(env Getenv) string {
+	if c.Model != "" {
+		return c.Model
+	}
+	_, id := env.first("LLM_MODEL", "OPENAI_MODEL")
+	return id
+}
+
+// Problems says what is wrong with a config in any environment. Their paths are the fields that they are about.
+func (c Config) Problems() []machine.ConfigProblem {
+	var found []machine.ConfigProblem
+	add := func(path, message string) {
+		found = append(found, machine.ConfigProblem{Path: path, Message: message})
+	}
+	if c.BaseURL != "" {
+		if _, err := c.address(nil); err != nil {
+			add("base_url", err.Error())
+		}
+	}
+	if c.Temperature != nil && *c.Temperature < 0 {
+		add("temperature", "temperature must not be below 0")
+	}
+	if c.Window > 0 && c.MaxTokens >= c.Window {
+		add("max_tokens", "max_tokens leaves nothing of window for the request; it must be less")
+	}
+	if _, err := c.extra(); err != nil {
+		add("extra", err.Error())
+	}
+	if p := c.Prices; p != nil && (p.Prompt < 0 || p.Completion < 0 || p.Cached != nil && *p.Cached < 0) {
+		add("prices", "a price must not be below 0")
+	}
+	return found
+}
+
 // target is where requests go, once the environment has been read.
 type target struct {
 	model, keyName, key string
@@ -87,10 +122,7 @@ type target struct {
 
 // resolve reads the environment and checks what comes out. No error holds the key.
 func (c Config) resolve(env Getenv) (target, error) {
-	t := target{model: c.Model}
-	if t.model == "" {
-		_, t.model = env.first("LLM_MODEL", "OPENAI_MODEL")
-	}
+	t := target{model: c.ID(env)}
 	if t.model == "" {
 		return t, badConfig("no model is named: give it as model, or set LLM_MODEL")
 	}

@@ -83,3 +83,32 @@ func TestResolveRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestProblems(t *testing.T) {
+	below, zero := -0.5, 0.0
+	good := Config{BaseURL: "http://localhost:1/v1", Temperature: &zero, MaxTokens: 10, Window: 11, Extra: machine.Values{"seed": int64(1)},
+		Prices: &model.Prices{Cached: &zero}}
+	if found := good.Problems(); len(found) > 0 {
+		t.Errorf("a good config has %+v", found)
+	}
+	if found := (Config{}).Problems(); len(found) > 0 {
+		t.Errorf("an empty config has %+v", found)
+	}
+	for _, test := range []struct {
+		cfg        Config
+		path, want string
+	}{
+		{Config{BaseURL: "localhost:1"}, "base_url", "must start with https://"},
+		{Config{BaseURL: "https://me:sk-test-AAAA1111@h/v1"}, "base_url", "user name or password"},
+		{Config{Temperature: &below}, "temperature", "below 0"},
+		{Config{MaxTokens: 5, Window: 5}, "max_tokens", "must be less"},
+		{Config{Extra: "x"}, "extra", "must be a mapping"},
+		{Config{Extra: machine.Values{"tools": nil}}, "extra", "must not hold tools"},
+		{Config{Prices: &model.Prices{Cached: &below}}, "prices", "below 0"},
+	} {
+		found := test.cfg.Problems()
+		if len(found) != 1 || found[0].Path != test.path || !strings.Contains(found[0].Message, test.want) || strings.Contains(found[0].Message, "AAAA1111") {
+			t.Errorf("%+v has %+v, want %s: %s", test.cfg, found, test.path, test.want)
+		}
+	}
+}

@@ -80,6 +80,9 @@ func New(cfg Config, opt Options) (*Model, error) {
 	return m, nil
 }
 
+// Endpoint gives the address that requests go to, and the name of the model there.
+func (m *Model) Endpoint() (address, id string) { return m.to.base.String(), m.to.model }
+
 // Generate implements model.Model. A request whose Stream is set is streamed; the response is the same either way.
 func (m *Model) Generate(ctx context.Context, req model.Request) (model.Response, error) {
 	send := sending{schema: req.Answer != nil && !req.NoSchema, usage: req.Stream != nil}

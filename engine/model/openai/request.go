@@ -54,7 +54,7 @@ func (m *Model) request(req model.Request, send sending) openai.ChatCompletionRe
 		for _, c := range msg.Calls {
 			out.Messages[i].ToolCalls = append(out.Messages[i].ToolCalls, openai.ToolCall{
 				ID: c.ID, Type: openai.ToolTypeFunction,
-				Function: openai.FunctionCall{Name: c.Name, Arguments: arguments(c.Args)},
+				Function: openai.FunctionCall{Name: functionName(c.Name), Arguments: arguments(c.Args)},
 			})
 		}
 	}
@@ -76,6 +76,25 @@ func (m *Model) request(req model.Request, send sending) openai.ChatCompletionRe
 		out.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	return out
+}
+
+// longestName is the longest name of a function that endpoints take.
+const longestName = 64
+
+// functionName gives a call's name as endpoints take it back. A model may have made it up, with blanks, dots, or nothing in
+// it; endpoints refuse the whole history for that.
+func functionName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if clean == "" {
+		return "unnamed"
+	}
+	return clean[:min(len(clean), longestName)]
 }
 
 // arguments gives a call's arguments as endpoints want them back: the text of a JSON object. What the model made of them

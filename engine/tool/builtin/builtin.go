@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (k *Kind) functions(s setting) map[string]tool.Function {
 	for name, f := range k.more {
 		all[name] = f
 	}
-	for _, f := range append(s.dir.functions(), calculator(), currentTime(k), httpGet(s.hosts)) {
+	for _, f := range slices.Concat(s.dir.functions(), memoryFunctions(), []tool.Function{calculator(), currentTime(k), httpGet(s.hosts)}) {
 		all[f.Name] = f
 	}
 	return all
@@ -74,7 +75,7 @@ func (k *Kind) Spec() machine.ToolKind {
 
 // Config is the kind's part of a declaration.
 type Config struct {
-	Name  string   `yaml:"name" flow:"required" doc:"read_file, write_file, append_file, edit_file, list_dir, search_files, http_get, calculator, current_time, or a Go function of the program"`
+	Name  string   `yaml:"name" flow:"required" doc:"read_file, write_file, append_file, edit_file, list_dir, search_files, http_get, remember, recall, forget, calculator, current_time, or a Go function of the program"`
 	Root  string   `yaml:"root" doc:"folder that file tools work in, relative to the flow file; the flow's folder if left out"`
 	Hosts []string `yaml:"hosts" doc:"hosts that http_get may ask, such as example.com, \"*.example.org\" for all below example.org, or localhost:8080"`
 
@@ -99,6 +100,10 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 		})
 	}
 	uses.Problems = append(uses.Problems, c.checkHosts()...)
+	if forMemory(c.Name) && (scope.Machine == nil || scope.Machine.Memory == nil) {
+		uses.Problems = append(uses.Problems, machine.ConfigProblem{Path: "name", Rule: "no-memory",
+			Message: fmt.Sprintf("%s needs a long-term memory, and the flow has none; add memory: {namespace: …} at the top", c.Name)})
+	}
 	if scope.Effect == machine.EffectRead && f.Effect != machine.EffectRead {
 		uses.Problems = append(uses.Problems, machine.ConfigProblem{
 			Path: "name", Message: fmt.Sprintf("%s changes something, so the tool's effect cannot be read; leave it out, or write %s",

@@ -39,13 +39,14 @@ func TestUses(t *testing.T) {
 		"read_file": machine.EffectRead, "write_file": machine.EffectIdempotent, "list_dir": machine.EffectRead,
 		"calculator": machine.EffectRead, "current_time": machine.EffectRead, "greet": machine.EffectWrite,
 		"append_file": machine.EffectWrite, "edit_file": machine.EffectWrite, "search_files": machine.EffectRead, "http_get": machine.EffectRead,
+		"remember": machine.EffectIdempotent, "recall": machine.EffectRead, "forget": machine.EffectIdempotent,
 	} {
 		config := kind.Spec().Config().(*Config)
 		config.Name = name
 		if name == "http_get" {
 			config.Hosts = []string{"example.com"}
 		}
-		uses := config.Uses(machine.ToolScope{})
+		uses := config.Uses(machine.ToolScope{Machine: withMemory()})
 		if len(uses.Problems) > 0 || uses.Effect != effect || uses.Description == "" {
 			t.Errorf("%s: %+v", name, uses)
 		}
@@ -94,6 +95,8 @@ func TestReference(t *testing.T) {
 	for _, row := range []string{
 		"| `calculator` | `expression`: text | number | Work out an arithmetic expression exactly. (read) |\n",
 		"| `list_dir` | `path?`: text | a list of `{dir, name, size}` | ",
+		"| `recall` | `key?`: text, `limit?`: integer, `query?`: text | a list of `{key, updated_at, value, version}` | ",
+		"| `remember` | `key`: text, `value`: anything, `version?`: integer | `{key}` | ",
 		"| `orders` | `id`: text, `limit?`: integer | a list of text | List orders. (read) |\n",
 		"| `write_file` | `content`: text, `path`: text | `{bytes}` | ",
 	} {
@@ -110,13 +113,17 @@ func TestUsesProblems(t *testing.T) {
 		effect                    machine.Effect
 		path, message, suggestion string
 	}{
-		{Config{Name: "read_fil"}, "", "name", `there is no builtin "read_fil"; there are append_file, calculator, current_time, edit_file, greet`, "read_file"},
+		{Config{Name: "read_fil"}, "", "name", `there is no builtin "read_fil"; there are append_file, calculator, current_time, edit_file, forget, greet`, "read_file"},
 		{Config{Name: "zzzzzzz"}, "", "name", "no builtin", ""},
 		{Config{Name: "calculator", Root: "x"}, "", "root", "works on no files", ""},
 		{Config{Name: "http_get", Hosts: []string{"example.com"}, Root: "x"}, "", "root", "works on no files", ""},
 		{Config{Name: "http_get"}, "", "", `http_get needs hosts, the hosts that it may ask, such as hosts: [example.com, "*.example.org"]`, ""},
 		{Config{Name: "http_get", Hosts: []string{"example.com", "*"}}, "", "hosts[1]", `"*" is no host; write example.com`, ""},
 		{Config{Name: "search_files", Hosts: []string{"example.com"}}, "", "hosts", "search_files asks no hosts; remove hosts", ""},
+		{Config{Name: "remember", Root: "x"}, "", "root", "works on no files", ""},
+		{Config{Name: "recall", Hosts: []string{"example.com"}}, "", "hosts", "asks no hosts", ""},
+		{Config{Name: "remember"}, machine.EffectRead, "name", "cannot be read", ""},
+		{Config{Name: "forget"}, machine.EffectRead, "name", "cannot be read", ""},
 		{Config{Name: "append_file"}, machine.EffectRead, "name", "cannot be read", ""},
 		{Config{Name: "edit_file"}, machine.EffectRead, "name", "cannot be read", ""},
 		{Config{Name: "write_file"}, machine.EffectRead, "name", "cannot be read", ""},
@@ -124,7 +131,7 @@ func TestUsesProblems(t *testing.T) {
 	}
 	for _, test := range tests {
 		test.config.kind = kind
-		problems := test.config.Uses(machine.ToolScope{Effect: test.effect}).Problems
+		problems := test.config.Uses(machine.ToolScope{Machine: withMemory(), Effect: test.effect}).Problems
 		if len(problems) != 1 || problems[0].Path != test.path || !strings.Contains(problems[0].Message, test.message) || problems[0].Suggestion != test.suggestion {
 			t.Errorf("%+v: %+v", test.config, problems)
 		}

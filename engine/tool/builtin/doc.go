@@ -1,5 +1,5 @@
-// Package builtin is the kind of tools that run inside the process: files of one folder, a page of the web, a calculator,
-// the time, and the Go functions that a program adds with New.
+// Package builtin is the kind of tools that run inside the process: files of one folder, a page of the web, the long-term
+// memory, a calculator, the time, and the Go functions that a program adds with New.
 //
 //	tools:
 //	  read_notes:
@@ -16,6 +16,9 @@
 //	list_dir     {path?}           read        a list of {name, dir, size}
 //	search_files {pattern, glob?}  read        {hits: a list of {path, line, text}, more, skipped}
 //	http_get     {url}             read        {url, type, text}, of the page where the redirects ended
+//	remember     {key, value, version?}  idempotent  {key}
+//	recall       {query?, key?, limit?}  read        a list of {key, value, version, updated_at}
+//	forget       {key, version?}         idempotent  {forgotten}
 //	calculator   {expression}      read        a number
 //	current_time {zone?}           read        RFC 3339 text
 //
@@ -27,6 +30,9 @@
 // name can change its meaning in between. A host that is named literally may be anywhere, also in the own network. Where a
 // proxy is set, it is used for these hosts only.
 //
+// remember, recall and forget work in the namespace that the flow declares under memory, and nowhere else. What they write
+// is stored in one commit with their result.
+//
 // Read builtin.go first, then files.go. edit.go and search.go are the other file tools; get.go is http_get, and hosts.go
-// says whom it may ask.
+// says whom it may ask; memory.go is the long-term memory.
 package builtin

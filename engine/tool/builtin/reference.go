@@ -28,7 +28,13 @@ const notes = "The file tools work below `root` only, on plain files of at most 
 	"such as `*.md` or `docs/**/*.md` chooses files by name, or by path where it has a slash. It gives at most 200 hits and says with " +
 	"`more` that there are others; `skipped` counts files that are too large or no text.\n\n" +
 	"`http_get` asks the `hosts` of its declaration only, and follows redirects to them only. A host without a port stands for the usual " +
-	"ports. Addresses of the own machine or network are refused, unless the host is named literally. A text of more than 1 MiB is cut.\n"
+	"ports. Addresses of the own machine or network are refused, unless the host is named literally. A text of more than 1 MiB is cut.\n\n" +
+	"`remember`, `recall` and `forget` need the key `memory` at the top of the flow and see its namespace only; where something that the " +
+	"namespace is made of has no value yet, their calls fail. A key has 1 to 200 bytes and no control characters, a value at most 64 KiB of " +
+	"JSON and is not null. What is written is stored together with the result of the call: both, or neither. Every write raises the " +
+	"`version` of a key, which begins with 1. A call that names a `version` counts only while the key still has it (0: there is no such " +
+	"key yet); otherwise it fails with kind conflict and gives `{key, version, value}` as they are now. In the `key` of `recall`, `*` " +
+	"stands for any text. It gives at most 20 entries, and with `query` the best hits first.\n"
 
 // decoded reads a schema of the program's own; nil where there is none.
 func decoded(data []byte) machine.Values {

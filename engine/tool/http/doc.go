@@ -40,9 +40,12 @@
 //
 // A read whose time is up is Unavailable with the kind timeout. Nothing is retried here.
 //
+// With `batch: true` the calls of one turn are one request: each argument is the list of the values of all calls, and the
+// answer is shared out among them, by place or by name.
+//
 // Requests go through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the process name, as those of most programs
 // do; they speak HTTP/1.1. The environment of a flow is read in headers only, and what comes of it stands in no error.
 //
 // Read http.go first. address.go puts urls together, request.go requests, send.go sends them and judges how they ended,
-// answer.go reads what came back.
+// answer.go reads what came back. batch.go makes several calls in one request.
 package http

@@ -46,6 +46,7 @@ func transport(reuse bool) *http.Transport {
 func (k *Kind) Spec() machine.ToolKind {
 	return machine.ToolKind{
 		Doc:    "one HTTP request; it gives {status, headers, body}, and fails where the status is not 2xx",
+		More:   more,
 		Config: func() machine.ToolConfig { return &Config{} },
 	}
 }
@@ -91,6 +92,10 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 	}
 	if safe(c.Method) && (c.JSON != nil || c.Body != nil) {
 		problem("method", "a %s has no body; put what it asks for into query", c.Method)
+	}
+	if scope.Batch && (scope.Effect == machine.EffectRead || scope.Effect == "" && uses.Effect == machine.EffectRead) {
+		uses.Batch = true // or it is said here why not
+		c.checkBatch(scope, problem)
 	}
 	return uses
 }
@@ -174,6 +179,10 @@ func (k *Kind) New(spec machine.ToolSpec, env tool.Env) (tool.Tool, error) {
 		return tool.Tool{}, fmt.Errorf("the tool %s: %w", spec.Name, err)
 	}
 	e := &endpoint{kind: k, name: spec.Name, effect: spec.Effect, config: config, address: address, getenv: env.Getenv}
+	if spec.Batch && spec.Effect == machine.EffectRead {
+		e.lists = names(spec.Parameters)
+		return tool.Tool{Spec: spec, Batch: e.batch}, nil // a call that is alone is a list of one
+	}
 	return tool.Tool{Spec: spec, Run: e.run}, nil
 }
 

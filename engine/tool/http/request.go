@@ -21,6 +21,7 @@ type endpoint struct {
 	config  *Config
 	address *address
 	getenv  func(string) (string, bool)
+	lists   []string // with batch: the parameters, whose arguments are lists with one item per call
 }
 
 // kindNoKey is the kind of problem of an environment variable that is not set.
@@ -73,12 +74,12 @@ func (e *endpoint) addQuery(u *url.URL, facts machine.Facts) error {
 		if err != nil {
 			return err
 		}
-		values, ok := v.([]machine.Value)
-		if !ok {
+		values, list := v.([]machine.Value)
+		if !list {
 			values = []machine.Value{v}
 		}
 		for _, one := range values {
-			if one == nil {
+			if one == nil && !(list && e.lists != nil) { // in the list of several calls each has its place
 				continue
 			}
 			if !scalar(one) {

@@ -22,5 +22,12 @@
 // that was stopped has changed nothing and says so. What the database rejects is Failed, with SQLite's words; a database
 // that is locked, missing or damaged is Unavailable.
 //
-// Read sql.go first. scan.go reads SQL as far as this package must, run.go runs statements, init.go makes databases.
+// With `batch: true` the calls of one turn are one statement: a SELECT whose only parameter is used as a list, as in
+//
+//	query: SELECT id AS order_id, item FROM orders WHERE id IN (:order_id)
+//
+// Each call gets the rows that it would get alone; SQLite itself says which those are.
+//
+// Read sql.go first. scan.go reads SQL as far as this package must, run.go runs statements, init.go makes databases. batch.go
+// makes several calls in one go, outline.go says of which queries that can be done.
 package sql

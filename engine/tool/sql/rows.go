@@ -37,15 +37,19 @@ func (q query) fetch(ctx context.Context, conn *sql.Conn, db queryer, args []any
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err tells what went wrong
-	list := []machine.Value{}
+	var list []machine.Value
 	for rows.Next() {
 		if q.one && len(list) == 1 {
 			continue // a change may give more; the first row counts
 		}
 		if len(list) == maxRows {
-			return nil, tool.Failf("", "there are more than %d rows; %s", maxRows, q.advice())
+			return nil, q.tooMany()
 		}
-		row, err := rowOf(rows, columns)
+		cells, err := cellsOf(rows, len(columns))
+		if err != nil {
+			return nil, err
+		}
+		row, err := rowOf(cells, columns)
 		if err != nil {
 			return nil, err
 		}
@@ -54,20 +58,31 @@ func (q query) fetch(ctx context.Context, conn *sql.Conn, db queryer, args []any
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	switch {
-	case !q.one:
-		return list, nil
-	case len(list) == 0:
-		return nil, errNoRow
-	}
-	return list[0], nil
+	return q.give(list)
 }
 
-func (q query) advice() string {
-	if q.stmt.changes {
-		return "nothing was changed; narrow the WHERE, or remove RETURNING"
+// give makes the result of a call of its rows.
+func (q query) give(rows []machine.Value) (machine.Value, error) {
+	switch {
+	case !q.one && rows == nil:
+		return []machine.Value{}, nil
+	case !q.one:
+		return rows, nil
+	case len(rows) == 0:
+		return nil, errNoRow
 	}
-	return "narrow the query, or add LIMIT"
+	return rows[0], nil
+}
+
+func (q query) tooMany() error {
+	advice := "narrow the query, or add LIMIT"
+	switch {
+	case q.stmt.changes:
+		advice = "nothing was changed; narrow the WHERE, or remove RETURNING"
+	case q.list.name != "":
+		advice = "narrow the query"
+	}
+	return tool.Failf("", "there are more than %d rows; %s", maxRows, advice)
 }
 
 // describe asks SQLite for the columns of a statement without running it.
@@ -110,17 +125,23 @@ func (q query) rewrite(columns []sqlite.ColumnInfo) (string, error) {
 	case q.stmt.verb == "EXPLAIN":
 		return q.stmt.text, nil
 	}
-	inner, outer := make([]string, len(columns)), make([]string, len(columns))
-	for i := range columns {
-		inner[i] = fmt.Sprintf("c%d", i)
-		outer[i] = "+" + inner[i]
-	}
 	limit := maxRows + 1
 	if q.one {
 		limit = 1
 	}
+	return reading(q.stmt.text, len(columns), limit), nil
+}
+
+// reading gives a statement that reads at most limit rows of a query with n columns, c0, c1 …, and the columns more, which
+// may be made of them.
+func reading(query string, n, limit int, more ...string) string {
+	inner, outer := make([]string, n), make([]string, n)
+	for i := range n {
+		inner[i] = fmt.Sprintf("c%d", i)
+		outer[i] = "+" + inner[i]
+	}
 	return fmt.Sprintf("WITH flowctl_rows(%s) AS MATERIALIZED (SELECT * FROM (%s) LIMIT %d) SELECT %s FROM flowctl_rows",
-		strings.Join(inner, ", "), q.stmt.text, limit, strings.Join(outer, ", ")), nil
+		strings.Join(inner, ", "), query, limit, strings.Join(append(outer, more...), ", "))
 }
 
 func (q query) rewriteReturning(columns []sqlite.ColumnInfo) (string, error) {
@@ -150,15 +171,16 @@ func isTime(c sqlite.ColumnInfo) bool {
 	return slices.Contains([]string{"DATE", "DATETIME", "TIMESTAMP"}, strings.ToUpper(c.DeclType))
 }
 
-func rowOf(rows *sql.Rows, columns []sqlite.ColumnInfo) (machine.Value, error) {
-	cells := make([]any, len(columns))
-	places := make([]any, len(columns))
+// cellsOf gives the n values of the present row.
+func cellsOf(rows *sql.Rows, n int) ([]any, error) {
+	cells, places := make([]any, n), make([]any, n)
 	for i := range cells {
 		places[i] = &cells[i]
 	}
-	if err := rows.Scan(places...); err != nil {
-		return nil, err
-	}
+	return cells, rows.Scan(places...)
+}
+
+func rowOf(cells []any, columns []sqlite.ColumnInfo) (machine.Value, error) {
 	row := make(machine.Values, len(columns))
 	for i, c := range columns {
 		if _, ok := cells[i].([]byte); ok {

@@ -24,6 +24,7 @@ type query struct {
 	stmt  statement
 	one   bool
 	reads bool // it runs on a connection that cannot write
+	list  list // where batch is wanted
 }
 
 func (q query) run(ctx context.Context, call tool.Call) (machine.Value, error) {
@@ -54,23 +55,31 @@ func (q query) run(ctx context.Context, call tool.Call) (machine.Value, error) {
 func (q query) bind(args machine.Values) ([]any, error) {
 	bound := make([]any, 0, len(q.stmt.names))
 	for _, name := range q.stmt.names {
-		v := args[name]
-		switch x := v.(type) {
-		case bool:
-			v = int64(0)
-			if x {
-				v = int64(1)
-			}
-		case []machine.Value, machine.Values:
-			data, err := machine.EncodeValue(x)
-			if err != nil {
-				return nil, fmt.Errorf("the parameter %s is no JSON: %w", name, err)
-			}
-			v = string(data)
+		v, err := bindable(name, args[name])
+		if err != nil {
+			return nil, err
 		}
 		bound = append(bound, sql.Named(name, v))
 	}
 	return bound, nil
+}
+
+// bindable gives the value of a parameter as SQLite takes it.
+func bindable(name string, v machine.Value) (any, error) {
+	switch x := v.(type) {
+	case bool:
+		if x {
+			return int64(1), nil
+		}
+		return int64(0), nil
+	case []machine.Value, machine.Values:
+		data, err := machine.EncodeValue(x)
+		if err != nil {
+			return nil, fmt.Errorf("the parameter %s is no JSON: %w", name, err)
+		}
+		return string(data), nil
+	}
+	return v, nil
 }
 
 // look runs a statement that reads.

@@ -33,9 +33,18 @@ func New() *Kind { return &Kind{} }
 func (k *Kind) Spec() machine.ToolKind {
 	return machine.ToolKind{
 		Doc:    "one SQL statement on a SQLite database of the flow",
+		More:   more,
 		Config: func() machine.ToolConfig { return &Config{} },
 	}
 }
+
+// more says what batch does.
+const more = "With `batch: true` the calls that a model makes of the tool in one turn are one statement, at most 50 of them. The " +
+	"query is a SELECT whose only parameter is used as a list, and which selects the same column under the parameter's name:\n\n" +
+	"```yaml\nlookup_order:\n  description: Look up one order by its number.\n  batch: true\n  parameters: {order_id: {type: string}}\n" +
+	"  sql: {database: shop, query: 'SELECT id AS order_id, status FROM orders WHERE id IN (:order_id)', rows: one}\n```\n\n" +
+	"Each call gets the rows whose `order_id` is its own, as if it had been made alone; with `rows: one` the first of them, and none " +
+	"fails. What works over all rows (LIMIT, UNION, window functions, an aggregate or a GROUP BY without that column) and an OR beside IN are errors.\n"
 
 // Config is the kind's part of a declaration.
 type Config struct {
@@ -71,6 +80,12 @@ func (c *Config) Uses(scope machine.ToolScope) machine.ToolUses {
 	}
 	if scope.Effect == machine.EffectRead && stmt.changes {
 		problem("query", "", "this %s changes data, so the tool's effect cannot be read; write effect: write", stmt.verb)
+	}
+	if scope.Batch && !stmt.changes && (scope.Effect == "" || scope.Effect == machine.EffectRead) {
+		uses.Batch = true // or it is said here why not
+		if _, unfit := listOf(stmt); unfit != "" {
+			problem("query", "", "%s", unfit)
+		}
 	}
 	uses.Result = resultOf(stmt, c.Rows == rowsOne)
 	return uses
@@ -142,7 +157,14 @@ func (k *Kind) New(spec machine.ToolSpec, env tool.Env) (tool.Tool, error) {
 		pool: &k.pool, name: spec.Name, path: db.Path, stmt: stmt, one: config.Rows == rowsOne,
 		reads: spec.Effect == machine.EffectRead || !stmt.changes,
 	}
-	return tool.Tool{Spec: spec, Run: q.run}, nil
+	if !spec.Batch || !q.reads {
+		return tool.Tool{Spec: spec, Run: q.run}, nil
+	}
+	var unfit string
+	if q.list, unfit = listOf(stmt); unfit != "" {
+		return tool.Tool{}, fmt.Errorf("the tool %s: %s", spec.Name, unfit)
+	}
+	return tool.Tool{Spec: spec, Run: q.run, Batch: q.batch}, nil
 }
 
 // Close closes all connections. Calls that come later are unavailable.

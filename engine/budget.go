@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"flowctl/engine/history"
+	"flowctl/engine/model"
+	"flowctl/engine/model/tokens"
+	"flowctl/engine/view"
+	"flowctl/flows/machine"
+)
+
+// room is what the layers of a request may take, in tokens.
+type room struct {
+	counter   tokens.Counter // corrected by what the endpoint has reported
+	total     int64          // of the request: the model's window less the answer
+	budget    machine.Budget
+	reasoning bool
+}
+
+// The part of a model's window, and the most tokens, that are kept free for an answer where nobody says how long one may be.
+const (
+	replyPart = 4
+	replyMost = 4096
+)
+
+// room measures the window of the step's model. Everything that it depends on is recorded, or declared in the flow.
+func (st *Step) room(open model.Opened) room {
+	id := st.snap.Now.Env.ModelID
+	window := open.Window
+	if window == 0 {
+		known, ok := tokens.Window(id)
+		if window = known; !ok {
+			window = tokens.DefaultWindow
+		}
+	}
+	reply := open.Reply
+	if reply == 0 {
+		reply = min(window/replyPart, replyMost)
+	}
+	return room{total: max(window-reply, 0), budget: st.state.View.Budget, reasoning: open.SendsReasoning,
+		counter: corrected{st.s.counter(id), st.snap.Corrections[st.state.ModelName]}}
+}
+
+// counter gives the counter of a model, which remembers the texts of the run: they come again in every request.
+func (s *session) counter(id string) tokens.Counter {
+	if s.counts == nil || s.counts.id != id {
+		s.counts = &remembered{id: id, inner: tokens.For(id), seen: map[string]int64{}}
+	}
+	return s.counts
+}
+
+// corrected is a counter that has learnt from reports.
+type corrected struct {
+	tokens.Counter
+	by tokens.Correction
+}
+
+// Count implements tokens.Counter.
+func (c corrected) Count(text string) int64 { return c.by.Apply(c.Counter.Count(text)) }
+
+// remembered is a counter that counts a long text once. It belongs to one goroutine.
+type remembered struct {
+	id    string
+	inner tokens.Counter
+	seen  map[string]int64
+}
+
+// What remembered keeps: texts of some length, and not for ever.
+const (
+	rememberFrom = 64 // bytes
+	rememberMost = 4096
+)
+
+// Count implements tokens.Counter.
+func (r *remembered) Count(text string) int64 {
+	if len(text) < rememberFrom {
+		return r.inner.Count(text)
+	}
+	n, ok := r.seen[text]
+	if !ok {
+		if len(r.seen) >= rememberMost {
+			clear(r.seen)
+		}
+		n = r.inner.Count(text)
+		r.seen[text] = n
+	}
+	return n
+}
+
+// layers puts the layers of a request together, each within its room.
+type layers struct {
+	room    room
+	system  int64 // tokens taken by the system text and the tools
+	task    int64 // by the task text and the examples
+	flat    bool
+	answers int64 // by what stands behind the messages
+}
+
+// setSystem measures what is never cut.
+func (l *layers) setSystem(text string, tools []model.Tool) error {
+	c := l.room.counter
+	l.system = tokens.Message(c, model.Message{Role: model.System, Text: text}, false) + tokens.Tools(c, tools)
+	limit := l.room.total
+	if b := l.room.budget.System; b > 0 {
+		limit = min(limit, b)
+	}
+	if l.system > limit {
+		return &view.BudgetError{Layer: "system", Need: l.system, Limit: limit}
+	}
+	return nil
+}
+
+// fitTask gives the text of the task layer. Without a budget of its own it leaves the messages what they take, up to half of
+// what there is.
+func (l *layers) fitTask(t view.Task, h view.Headings, examples []model.Message, messages int64) (string, error) {
+	c := l.room.counter
+	frame := tokens.Message(c, model.Message{Role: model.User}, false)
+	for _, m := range examples {
+		frame += tokens.Message(c, m, false)
+	}
+	left := l.room.total - l.system
+	limit := left - min(messages, left/2)
+	if b := l.room.budget.Task; b > 0 {
+		limit = min(left, b)
+	}
+	text, err := t.Fit(h, c, limit-frame)
+	if err != nil {
+		var full *view.BudgetError
+		if errors.As(err, &full) {
+			full.Need, full.Limit = full.Need+frame, limit
+		}
+		return "", err
+	}
+	l.task = frame + c.Count(text)
+	return text, nil
+}
+
+// window gives the room for messages.
+func (l *layers) window() view.Window {
+	limit := l.room.total - l.system - l.task - l.answers
+	if b := l.room.budget.Recent; b > 0 {
+		limit = min(limit, b)
+	}
+	return view.Window{Counter: l.room.counter, Limit: max(limit, 0), Flat: l.flat, Reasoning: l.room.reasoning}
+}
+
+// overBudget stops the run for a layer that has no room.
+func (st *Step) overBudget(err error) error {
+	var full *view.BudgetError
+	if !errors.As(err, &full) {
+		return st.failed(err)
+	}
+	return st.kill(stopped(history.CodeLimit, fmt.Sprintf("give view.budget.%s of the state more, or its model a larger window, and go on with: flowctl resume %s --flow FILE",
+		full.Layer, st.s.id), "state %s: %v", st.state.Name, full))
+}
