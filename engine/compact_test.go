@@ -120,6 +120,32 @@ func TestWhatHasNoRoomIsSummarisedOnce(t *testing.T) {
 			t.Errorf("summary %d covers %v, the one before %v", i, s.Covers, sums[i-1].Covers)
 		}
 	}
+	// Every request can be put together again, those for summaries too.
+	evs, err := e.History(context.Background(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again []string
+	for _, ev := range evs {
+		switch ev.Data.(type) {
+		case *history.ModelCalled, *history.Summarised:
+			sent, err := e.Sent(context.Background(), "run", ev.Seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := machine.EncodeValue(struct {
+				Messages []model.Message
+				Tools    []model.Tool
+			}{sent.Request.Messages, sent.Request.Tools})
+			if err != nil {
+				t.Fatal(err)
+			}
+			again = append(again, string(line))
+		}
+	}
+	if strings.Join(again, "\n") != strings.Join(m.sent, "\n") {
+		t.Error("the requests were not put together again as they were sent")
+	}
 	last := calls[len(calls)-1]
 	if last.Request.Summary == "" || last.Counted > 1600 {
 		t.Errorf("the last request is %+v with %d tokens", last.Request, last.Counted)

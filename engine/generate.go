@@ -228,6 +228,9 @@ func (x *exchange) generation() Generation {
 // call finds the answer in the cache, which costs nothing, or makes the call if the run may.
 func (x *exchange) call(p prompt) (resp model.Response, cached bool, err error) {
 	if resp, ok := x.cached(p); ok {
+		if watch := x.st.s.eng.cfg.Stream; watch != nil && resp.Message.Text != "" {
+			watch(x.st.RunID(), x.st.state.Name, resp.Message.Text)
+		}
 		return resp, true, nil
 	}
 	if err := x.st.modelCallsLeft(); err != nil {

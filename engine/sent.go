@@ -15,15 +15,32 @@ import (
 	"flowctl/store"
 )
 
-// Sent is a request that a run has made, as it was sent.
+// Sent is a request that a run has made, as it was sent. A summary is told of like any other answer.
 type Sent struct {
 	Event   history.Event
 	Called  *history.ModelCalled
 	Request model.Request
 }
 
-// Sent puts a request together again from what is stored of it; seq is that of its model_called event, 0 for the newest. A
-// seq of something else is a *UsageError that names the nearest ones. What is missing from the store is a
+// labelSummary is the label of an exchange that made a summary.
+const labelSummary = "summarise"
+
+// asCalled gives what a model was called for, nil where an event is of something else.
+func asCalled(d history.Data) *history.ModelCalled {
+	switch d := d.(type) {
+	case *history.ModelCalled:
+		return d
+	case *history.Summarised:
+		ref := d.Request
+		ref.Summary = "" // it came of the request, and was no part of it
+		return &history.ModelCalled{Label: labelSummary, Name: d.Name, Model: d.Model, Turn: d.Turn, Request: ref, Aside: true,
+			Text: d.Text, ModelUsage: d.ModelUsage, MS: d.MS}
+	}
+	return nil
+}
+
+// Sent puts a request together again from what is stored of it; seq is that of its model_called or summarised event, 0 for
+// the newest. A seq of something else is a *UsageError that names the nearest ones. What is missing from the store is a
 // *history.DamagedError.
 func (e *Engine) Sent(ctx context.Context, run string, seq int64) (Sent, error) {
 	if _, err := e.row(ctx, run); err != nil {
@@ -41,13 +58,13 @@ func (e *Engine) Sent(ctx context.Context, run string, seq int64) (Sent, error) 
 	if err != nil {
 		return Sent{}, err
 	}
-	out := Sent{Event: evs[at], Called: evs[at].Data.(*history.ModelCalled)}
+	out := Sent{Event: evs[at], Called: asCalled(evs[at].Data)}
 	before, err := history.Fold(history.New(run), evs[:at])
 	if err != nil {
 		return Sent{}, err
 	}
 	r := recorded{eng: e, ctx: ctx, run: run, seq: out.Event.Seq}
-	out.Request, err = r.request(out.Called.Request, before, answersBefore(evs[:at], out.Event.Key))
+	out.Request, err = r.request(out.Called.Request, before, answersBefore(evs[:at], out.Event))
 	if err != nil {
 		return Sent{}, err
 	}
@@ -63,8 +80,7 @@ func calledAt(run string, evs []history.Event, seq int64) (int, error) {
 	var calls []int64
 	newest := -1
 	for i, ev := range evs {
-		_, ok := ev.Data.(*history.ModelCalled)
-		if !ok {
+		if asCalled(ev.Data) == nil {
 			continue
 		}
 		if ev.Seq == seq {
@@ -93,9 +109,12 @@ func abs(n int64) int64 {
 	return n
 }
 
-// answersBefore gives the answers of the same exchange before the one of a key, which stand behind its messages.
-func answersBefore(evs []history.Event, key string) []history.ModelCalled {
-	exchange, _, _ := strings.Cut(key, "/")
+// answersBefore gives the answers of the same exchange before the one of an event, which stand behind its messages.
+func answersBefore(evs []history.Event, of history.Event) []history.ModelCalled {
+	if _, summary := of.Data.(*history.Summarised); summary {
+		return nil
+	}
+	exchange, _, _ := strings.Cut(of.Key, "/")
 	var out []history.ModelCalled
 	for _, ev := range evs {
 		if d, ok := ev.Data.(*history.ModelCalled); ok && belongs(ev.Key, exchange) {

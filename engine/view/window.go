@@ -167,7 +167,7 @@ func (w Window) shorten(out *Fitted) error {
 	if frame > limit {
 		return &BudgetError{Layer: "recent", Need: frame, Limit: w.Limit}
 	}
-	share := fairShare(w.sizes(out.Messages), limit-frame)
+	share := fairShare(w.sizes(out.Messages), limit-frame+w.marks(out.Messages))
 	for ; ; share -= share/8 + 1 { // texts and their marks may have some tokens more than was reckoned
 		for i, msg := range out.Messages {
 			short[i] = shortened(msg, w.Counter, max(share, 0))
@@ -183,6 +183,15 @@ func (w Window) shorten(out *Fitted) error {
 		out.Messages[i] = short[i]
 	}
 	return nil
+}
+
+// marks gives the tokens that the marks of the shortest form take, which the texts themselves may have in their place.
+func (w Window) marks(messages []history.Message) int64 {
+	mark, n := w.Counter.Count(cutMark), int64(0)
+	for _, size := range w.sizes(messages) {
+		n += min(size, mark)
+	}
+	return n
 }
 
 // sizes gives the tokens of all texts of messages.
@@ -243,7 +252,7 @@ func shortened(msg history.Message, c tokens.Counter, share int64) history.Messa
 }
 
 func shortText(text string, c tokens.Counter, share int64) string {
-	if text == "" || c.Count(text) <= share {
+	if text == "" || c.Count(text) <= max(share, c.Count(cutMark)) {
 		return text
 	}
 	if cut, ok := tokens.Cut(c, text, share); ok {
