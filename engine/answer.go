@@ -80,6 +80,7 @@ func (s *session) answer(ctx context.Context, r Reply) (history.Event, error) {
 		return history.Event{}, err
 	}
 	d.By = r.By
+	d.Secret = q.Secret && (d.Choice == "" || d.Value != nil)
 	return history.Event{Key: q.ID, Data: d}, nil
 }
 
@@ -112,7 +113,7 @@ func (s *session) resolveDoubt(q history.Question, r Reply) (history.Event, erro
 		return history.Event{}, usagef("say --done (with --json RESULT if it gave one), --not-done or --give-up",
 			"question %s asks whether %s happened", q.ID, q.Tool)
 	}
-	d := &history.DoubtResolved{Verdict: r.Verdict, By: r.By}
+	d := &history.DoubtResolved{Verdict: r.Verdict, By: r.By, Secret: q.Secret}
 	if r.HasValue {
 		if r.Verdict != history.Done {
 			return history.Event{}, usagef("give a result with --done only", "a call that was not done has no result")
@@ -156,7 +157,14 @@ func (s *session) refuse(q history.Question, what, hint string) error {
 	if len(s.head.Pending) > 1 {
 		what = s.words().pick("question "+q.ID+": ", "问题 "+q.ID+"：") + what
 	}
-	return &UsageError{What: what, Hint: hint}
+	return &UsageError{What: s.head.Mask.Text(what), Hint: s.head.Mask.Text(hint)}
+}
+
+// wordsOn are the words about an answer to a question.
+func (s *session) wordsOn(q history.Question) words {
+	w := s.words()
+	w.secret = q.Secret
+	return w
 }
 
 func saidAs(r Reply, v machine.Value) string {
@@ -178,7 +186,7 @@ func (r Reply) words() (string, bool) {
 // fitYesNo reads a yes or no: as such, as true or false, or in words. What stands beside a no is its reason. Words that are
 // neither may be an interrupt of the flow, in a confirmation.
 func (s *session) fitYesNo(q history.Question, r Reply) (*history.Answered, error) {
-	w := s.words()
+	w := s.wordsOn(q)
 	a := &history.Answered{Text: r.Text}
 	switch flag, isBool := r.Value.(bool); {
 	case r.Yes != nil:
@@ -262,7 +270,7 @@ func (s *session) fitChoice(q history.Question, r Reply) (*history.Answered, err
 	if name := s.interrupt(text); name != "" {
 		return &history.Answered{Value: text, Text: text, Interrupt: name}, nil
 	}
-	what, hint := s.words().noChoice(text, q.Choices)
+	what, hint := s.wordsOn(q).noChoice(text, q.Choices)
 	return nil, s.refuse(q, what, hint)
 }
 
@@ -290,7 +298,7 @@ func (s *session) fitSchema(q history.Question, of machine.Value, r Reply) (mach
 	}
 	v = compiled.Coerce(v)
 	if err := compiled.Check(v); err != nil {
-		what, hint := s.words().unfit(machine.FormatValue(r.said()), compiled.Info(), err)
+		what, hint := s.wordsOn(q).unfit(machine.FormatValue(r.said()), compiled.Info(), err)
 		return nil, s.refuse(q, what, hint)
 	}
 	return v, nil

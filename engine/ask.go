@@ -17,6 +17,10 @@ type Question struct {
 	Schema  machine.Schema // of the answer of KindAsk without choices; nil takes any text
 	Choices []history.Choice
 	Timeout time.Duration // the human's time; 0: for ever
+
+	// Secret says that the answer is for a secret variable: no model is shown it, no later state hears it, and no text of the
+	// engine repeats it. A choice without value is no secret.
+	Secret bool
 }
 
 // Answer is what a human said.
@@ -66,7 +70,7 @@ func (st *Step) Ask(q Question) (Answer, error) {
 }
 
 func (st *Step) asked(key string, q Question) history.Event {
-	d := &history.Asked{Kind: q.Kind, Question: q.Text, Choices: q.Choices,
+	d := &history.Asked{Kind: q.Kind, Question: st.mask().Text(q.Text), Choices: q.Choices, Secret: q.Secret,
 		Free: q.Kind == history.KindAsk && len(q.Choices) == 0}
 	switch {
 	case q.Kind == history.KindConfirm:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -45,10 +46,12 @@ func (st *Step) room(open model.Opened) room {
 
 // counter gives the counter of a model, which remembers the texts of the run: they come again in every request.
 func (s *session) counter(id string) tokens.Counter {
-	if s.counts == nil || s.counts.id != id {
-		s.counts = &remembered{id: id, inner: tokens.For(id), seen: map[string]int64{}}
+	c, ok := s.counts[id]
+	if !ok {
+		c = &remembered{inner: tokens.For(id), seen: map[[32]byte]int64{}}
+		s.counts[id] = c
 	}
-	return s.counts
+	return c
 }
 
 // corrected is a counter that has learnt from reports.
@@ -60,17 +63,16 @@ type corrected struct {
 // Count implements tokens.Counter.
 func (c corrected) Count(text string) int64 { return c.by.Apply(c.Counter.Count(text)) }
 
-// remembered is a counter that counts a long text once. It belongs to one goroutine.
+// remembered is a counter that counts a long text once, and knows it by its hash. It belongs to one goroutine.
 type remembered struct {
-	id    string
 	inner tokens.Counter
-	seen  map[string]int64
+	seen  map[[32]byte]int64
 }
 
 // What remembered keeps: texts of some length, and not for ever.
 const (
 	rememberFrom = 64 // bytes
-	rememberMost = 4096
+	rememberMost = 1 << 16
 )
 
 // Count implements tokens.Counter.
@@ -78,13 +80,14 @@ func (r *remembered) Count(text string) int64 {
 	if len(text) < rememberFrom {
 		return r.inner.Count(text)
 	}
-	n, ok := r.seen[text]
+	hash := sha256.Sum256([]byte(text))
+	n, ok := r.seen[hash]
 	if !ok {
 		if len(r.seen) >= rememberMost {
 			clear(r.seen)
 		}
 		n = r.inner.Count(text)
-		r.seen[text] = n
+		r.seen[hash] = n
 	}
 	return n
 }
@@ -98,10 +101,9 @@ type layers struct {
 	answers int64 // by what stands behind the messages
 }
 
-// setSystem measures what is never cut.
-func (l *layers) setSystem(text string, tools []model.Tool) error {
-	c := l.room.counter
-	l.system = tokens.Message(c, model.Message{Role: model.System, Text: text}, false) + tokens.Tools(c, tools)
+// setSystem measures what is never cut: a request with nothing else in it.
+func (l *layers) setSystem(req model.Request) error {
+	l.system = tokens.Request(l.room.counter, req, false)
 	limit := l.room.total
 	if b := l.room.budget.System; b > 0 {
 		limit = min(limit, b)
@@ -137,13 +139,13 @@ func (l *layers) fitTask(t view.Task, h view.Headings, examples []model.Message,
 	return text, nil
 }
 
-// window gives the room for messages.
+// window gives the room for messages; it is negative where the other layers leave none.
 func (l *layers) window() view.Window {
 	limit := l.room.total - l.system - l.task - l.answers
 	if b := l.room.budget.Recent; b > 0 {
 		limit = min(limit, b)
 	}
-	return view.Window{Counter: l.room.counter, Limit: max(limit, 0), Flat: l.flat, Reasoning: l.room.reasoning}
+	return view.Window{Counter: l.room.counter, Limit: limit, Flat: l.flat, Reasoning: l.room.reasoning}
 }
 
 // overBudget stops the run for a layer that has no room.

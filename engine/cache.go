@@ -16,7 +16,7 @@ const cacheTime = 24 * time.Hour
 
 // cache is the store's ability to keep answers, where the state wants it and the store has it.
 func (x *exchange) cache() (store.Cache, bool) {
-	if !x.st.state.Cache {
+	if !x.st.state.Cache || x.open.Leftovers != nil { // a script answers by the turn, not by what it is asked
 		return nil, false
 	}
 	c, ok := x.st.s.eng.cfg.Store.(store.Cache)
@@ -28,12 +28,13 @@ func (x *exchange) cacheKey(p prompt) (string, error) {
 	env := x.st.snap.Now.Env
 	spec, _ := x.st.s.m.Models.Get(x.st.state.ModelName)
 	data, err := machine.EncodeValue(struct {
-		Provider, Name, ID, Script string
-		Config                     any
-		Messages                   []model.Message
-		Tools                      []model.Tool
-		Answer                     json.RawMessage
-	}{spec.Provider, spec.Name, env.ModelID, env.Script, spec.Config, p.request.Messages, p.request.Tools, p.request.Answer})
+		Provider, Name, ID, Endpoint string
+		Config                       any
+		HowTo                        string
+		Messages                     []model.Message
+		Tools                        []model.Tool
+		Answer                       json.RawMessage
+	}{spec.Provider, spec.Name, env.ModelID, x.open.Endpoint, spec.Config, p.request.HowTo, p.request.Messages, p.request.Tools, p.request.Answer})
 	return blobHash(string(data)), err
 }
 

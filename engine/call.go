@@ -26,6 +26,11 @@ type Call struct {
 	// in_doubt instead of being handed to the handler.
 	Direct bool
 
+	// SecretArgs names the arguments that hold the value of a secret variable, SecretResult says that the result is for one:
+	// they are given and stored as they are, and shown to nobody.
+	SecretArgs   []string
+	SecretResult bool
+
 	id string // of the model's call that this is
 }
 
@@ -134,7 +139,9 @@ func (st *Step) newBatch(key string, calls []Call, set *tool.Set) *batch {
 		if len(calls) > 1 {
 			c.key = fmt.Sprintf("%s.%d", key, i)
 		}
-		c.prepared, c.refusal = prepare(set, call)
+		if c.prepared, c.refusal = prepare(set, call); c.refusal != nil && len(c.SecretArgs) > 0 {
+			c.refusal = c.unseen(set)
+		}
 		b.calls = append(b.calls, c)
 	}
 	return b
@@ -377,7 +384,7 @@ func (b *batch) record(events ...history.Event) error {
 // finished is the event of a result.
 func (c *batchCall) finished(r tool.Result, ms int64) history.Event {
 	return history.Event{Key: c.key, Data: &history.ToolFinished{Tool: c.Tool, Effect: c.effect(), Args: c.args(), Result: r, MS: ms,
-		Call: c.id}}
+		Call: c.id, SecretArgs: c.SecretArgs, Secret: c.SecretResult}}
 }
 
 // errDoubt stops a batch after a call whose result is unknown: it is left open, and what its tool says of doubts is
@@ -474,22 +481,33 @@ func (b *batch) again(c *batchCall, out tool.Outcome, try int64, wait time.Durat
 }
 
 // before records the start of a call that changes the world. One that was started before and has no result runs again
-// under the same record.
+// under the same record. One that is equal to a call of the same batch whose result has turned out to be unknown does not
+// start: it follows its tool's in_doubt.
 func (b *batch) before(c *batchCall) error {
 	if c.prepared.Read() || c.open {
 		return nil
 	}
-	return b.commitOne(c, history.Event{Key: c.key, Data: &history.ToolStarted{Tool: c.Tool, Args: c.prepared.Values, Call: c.id}})
+	if b.doubtfulNow(c) {
+		return errDoubt
+	}
+	return b.commitOne(c, history.Event{Key: c.key, Data: &history.ToolStarted{Tool: c.Tool, Args: c.prepared.Values, Call: c.id,
+		SecretArgs: c.SecretArgs}})
+}
+
+func (b *batch) doubtfulNow(c *batchCall) bool {
+	b.mu.Lock() // other calls' goroutines may be committing
+	defer b.mu.Unlock()
+	return c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry && c.doubtful(b.st.s.head.Unknown)
 }
 
 // after records the result of a call. What a stop cut short is not recorded: a read runs again, and a write stays open.
 func (b *batch) after(c *batchCall, out tool.Outcome) error {
 	if out.Stack != "" {
 		cfg := b.st.s.eng.cfg
-		cfg.Log.Error().Str("run", b.st.s.id).Str("tool", c.Tool).Str("stack", cfg.Secrets.Text(out.Stack)).Msg("a tool broke down")
+		cfg.Log.Error().Str("run", b.st.s.id).Str("tool", c.Tool).Str("stack", b.mask().Text(cfg.Secrets.Text(out.Stack))).Msg("a tool broke down")
 	}
 	unsure := out.Result.Status == tool.Unknown
-	if b.st.ctx.Err() != nil && (unsure || out.Result.Problem.Kind == tool.KindCancelled) {
+	if b.st.ctx.Err() != nil && (unsure || out.CutShort || out.Result.Problem.Kind == tool.KindCancelled) {
 		return b.cutShort(c, out)
 	}
 	if unsure && b.follows(c) {

@@ -10,6 +10,7 @@ import (
 	"flowctl/engine/model"
 	"flowctl/engine/model/tokens"
 	"flowctl/engine/view"
+	"flowctl/store"
 )
 
 // fitMessages chooses the messages that have room. What has to go for the first time is summarised, once in an exchange; the
@@ -52,6 +53,9 @@ func (s *session) blobText(hash string) (string, error) {
 		return text, nil
 	}
 	data, err := s.eng.cfg.Store.Blob(storeContext(), s.id, hash)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", &history.DamagedError{Seq: s.head.Seq, Type: string(history.TypeSummarised), Err: fmt.Errorf("its text %s is missing", hash)}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +75,7 @@ func (x *exchange) summarise(fitted view.Fitted, w view.Window) error {
 	var p prompt
 	system := words.howToSummarise(longest)
 	p.ref = history.Request{System: p.keep(system), Task: p.keep(source)}
-	p.request = model.Request{Messages: view.Messages(view.Parts{System: system, Task: source}), Origin: x.origin()}
+	p.request = model.Request{Messages: st.mask().Request(view.Messages(view.Parts{System: system, Task: source})), Origin: x.origin()}
 	began := st.s.eng.cfg.Now()
 	resp, err := x.generate(p.request, false)
 	refused := ""
@@ -90,11 +94,11 @@ func (x *exchange) summarise(fitted view.Fitted, w view.Window) error {
 		Model: resp.Model, Turn: p.request.Origin.Turn, ModelUsage: modelUsage(resp), MS: max(st.s.eng.cfg.Now().Sub(began).Milliseconds(), 0)}
 	d.Text = words.leftOut()
 	if refused == "" {
-		if short, ok := tokens.Cut(w.Counter, text, longest); ok {
+		clean := st.mask().Text(st.s.eng.cfg.Secrets.Text(text)) // before the cut, which might leave half a secret
+		if short, ok := tokens.Cut(w.Counter, clean, longest); ok {
 			d.Text = words.headings().Summary + "\n" + short
 		}
 	}
-	d.Text = st.s.eng.cfg.Secrets.Text(d.Text)
 	p.ref.Summary = p.keep(d.Text)
 	d.Request = p.ref
 	_, err = st.write(change{blobs: p.blobs, events: []history.Event{{Key: x.key + "/summary", Data: d}}})

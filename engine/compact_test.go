@@ -32,7 +32,7 @@ func (m *talker) Generate(_ context.Context, req model.Request) (model.Response,
 	line, err := machine.EncodeValue(struct {
 		Messages []model.Message
 		Tools    []model.Tool
-	}{req.Messages, req.Tools})
+	}{req.Native(), req.Tools})
 	if err != nil {
 		return model.Response{}, err
 	}

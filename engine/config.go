@@ -51,7 +51,7 @@ type Config struct {
 	// Models makes the models of flows. Nil: a declared model is missing.
 	Models Models
 
-	// Stream is given the text of models as it comes, from the goroutine of each run's Advance. A try that fails is
+	// Stream is given the text of models as it comes, without the values of secret variables, from the goroutine of each run's Advance. A try that fails is
 	// observed as an event, and what it gave is given again. Nil: nobody watches.
 	Stream func(run, state, text string)
 
@@ -65,7 +65,7 @@ type Config struct {
 	Getenv func(string) (string, bool)
 
 	// Observe is called after every event that this engine commits, in the order of each run's history, from several
-	// goroutines at once for different runs. It must be quick and must not call the engine. Nil: nobody looks.
+	// goroutines at once for different runs. The values of secret variables are taken out of what it is given. It must be quick and must not call the engine. Nil: nobody looks.
 	Observe func(run string, ev history.Event)
 
 	// Log takes what is no part of a run: lost leases, retried take-ups. Zero: nothing is logged.

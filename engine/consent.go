@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"flowctl/engine/history"
 	"flowctl/engine/tool"
@@ -33,7 +34,7 @@ func (b *batch) questions() (questions []history.Event, waiting bool, err error)
 			continue
 		}
 		if c.doubtful(b.st.snap.Unknown) && c.prepared.Tool.Spec.InDoubt != machine.InDoubtRetry {
-			questions = append(questions, c.doubt())
+			questions = append(questions, c.doubt(b.st.mask()))
 			continue
 		}
 		needed, err := b.needsApproval(c)
@@ -43,7 +44,7 @@ func (b *batch) questions() (questions []history.Event, waiting bool, err error)
 		if !needed {
 			continue
 		}
-		asked := c.approval()
+		asked := c.approval(b.st.mask())
 		if !b.st.snap.Now.Env.ApproveAll {
 			questions = append(questions, asked)
 			continue
@@ -73,22 +74,41 @@ func (b *batch) needsApproval(c *batchCall) (bool, error) {
 	return v == true, nil
 }
 
-func (c *batchCall) approval() history.Event {
+func (c *batchCall) approval(mask *history.Mask) history.Event {
 	return history.Event{Key: c.key + "/approval", Data: &history.Asked{Kind: history.KindApproval,
-		Question: c.words.approve(c.Tool, c.prepared.Values),
-		Schema:   machine.Values{"type": "boolean"}, Tool: c.Tool, Args: c.prepared.Values}}
+		Question: c.words.approve(c.Tool, mask.Args(c.prepared.Values, c.SecretArgs)),
+		Schema:   machine.Values{"type": "boolean"}, Tool: c.Tool, Args: c.prepared.Values, SecretArgs: c.SecretArgs}}
 }
 
-func (c *batchCall) doubt() history.Event {
+func (c *batchCall) doubt(mask *history.Mask) history.Event {
 	key := c.key + "/in_doubt"
 	if c.doubts > 0 {
 		key = fmt.Sprintf("%s%d", key, c.doubts+1)
 	}
-	question := c.words.doubt(c.Tool, c.prepared.Values)
+	question := c.words.doubt(c.Tool, mask.Args(c.prepared.Values, c.SecretArgs))
 	if c.failed.Message != "" { // what is known of how it went
-		question += "\n" + c.failed.Message
+		question += "\n" + mask.Text(c.failed.Message)
 	}
 	return history.Event{Key: key, Data: &history.Asked{Kind: history.KindInDoubt,
-		Question: question,
-		Schema:   machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}}, Tool: c.Tool, Args: c.prepared.Values}}
+		Question: question, Schema: machine.Values{"enum": []machine.Value{"done", "not_done", "give_up"}},
+		Tool: c.Tool, Args: c.prepared.Values, SecretArgs: c.SecretArgs, Secret: c.SecretResult}}
+}
+
+// unseen is the refusal of arguments some of which nobody is shown: it says what it says of the masks in their place.
+func (c *batchCall) unseen(set *tool.Set) *tool.Result {
+	masked := c.Call
+	if args, ok := c.Args.(machine.Values); ok {
+		masked.Args = (*history.Mask)(nil).Args(args, c.SecretArgs)
+	}
+	if _, refusal := prepare(set, masked); refusal != nil {
+		return refusal
+	}
+	return refusedResult("%s was not run: a secret argument (%s) does not fit", c.Tool, strings.Join(c.SecretArgs, ", "))
+}
+
+// mask is the run's, for the goroutines of calls.
+func (b *batch) mask() *history.Mask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.st.s.head.Mask
 }

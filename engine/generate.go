@@ -22,6 +22,10 @@ type Task struct {
 	// stands first in it.
 	Text string
 
+	// Data is what the text is about, such as what a human wrote. It stands below the text, and is cut inside where it is
+	// too long for the room that there is; the text itself never is.
+	Data []Datum
+
 	// Answer is the schema of the answer, an object; nil: plain text.
 	Answer machine.Schema
 
@@ -34,6 +38,12 @@ type Task struct {
 
 	// Aside keeps the exchange out of the messages: its answer is for the handler, and no part of the conversation.
 	Aside bool
+}
+
+// Datum is one thing that a task is about.
+type Datum struct {
+	Name  string // what it is, in words for the model
+	Value machine.Value
 }
 
 // Generation is how an exchange ended: with calls to make, with an answer, or with a problem.
@@ -83,7 +93,6 @@ type exchange struct {
 	ordinal int64
 	answers []*history.ModelCalled // so far
 	open    model.Opened
-	lost    error // of a commit in the middle of a call
 
 	summarised bool // a summary was made, or tried
 }
@@ -145,7 +154,7 @@ func (x *exchange) ask() error {
 	if err := x.record(called, p); err != nil {
 		return err
 	}
-	if good := x.last(); good.Final() && good.Problem.None() && !cached {
+	if good := x.last(); good.Final() && good.Problem.None() && !cached && good.By == "" {
 		x.putCached(p, resp)
 	}
 	return nil
@@ -171,8 +180,8 @@ func (x *exchange) record(called *history.ModelCalled, p prompt) error {
 
 // warning says, once in a run, that the endpoint seems to have cut what it was sent.
 func (x *exchange) warning(called *history.ModelCalled) *history.Warned {
-	name := x.st.state.ModelName
-	if called.Cached || !tokens.Short(called.Counted, called.PromptTokens) || slices.Contains(x.st.snap.Warned, history.KindShortPrompt+" "+name) {
+	name := called.Answerer()
+	if called.Cached || called.Estimated || !tokens.Short(called.Counted, called.PromptTokens) || slices.Contains(x.st.snap.Warned, history.KindShortPrompt+" "+name) {
 		return nil
 	}
 	return &history.Warned{Kind: history.KindShortPrompt, Model: name, Message: fmt.Sprintf(
@@ -189,19 +198,35 @@ func (x *exchange) called(resp model.Response, p prompt) *history.ModelCalled {
 	for i, c := range r.calls {
 		d.Calls = append(d.Calls, history.ModelCall{ID: callID(x.st.snap.Now.Step, x.ordinal, i), Tool: c.Name, Args: c.Args})
 	}
-	d.ModelUsage = modelUsage(resp)
+	d.ModelUsage, d.By = modelUsage(resp), resp.By
+	if resp.InText {
+		d.Request.Protocol = history.ProtocolJSON
+	}
 	for _, note := range resp.Notes {
 		d.NoSchema = d.NoSchema || note == model.NoteNoSchema
 	}
 	switch {
 	case r.wrong == "":
 	case len(x.answers) < maxAgain:
-		d.Wrong = r.wrong
+		d.Wrong, d.Text = r.wrong, shownAgain(d.Text, p)
 	default:
 		d.Problem = machine.Problem{Kind: r.kind, Message: fmt.Sprintf("the model gave no answer that can be used, in %d tries: %s",
-			len(x.answers)+1, r.wrong)}
+			len(x.answers)+1, r.why)}
 	}
 	return d
+}
+
+// againPart is the part of a request, one of so many, that an answer may take which the model is shown again.
+const againPart = 8
+
+// shownAgain is an answer that will not do as the model is shown it again: without reasoning, and cut where it is long.
+func shownAgain(text string, p prompt) string {
+	_, answer := model.SplitReasoning(text)
+	short, ok := tokens.Cut(p.room.counter, answer, p.room.total/againPart)
+	if !ok {
+		return ""
+	}
+	return short
 }
 
 // event is what every answer's event says.
@@ -212,7 +237,7 @@ func (x *exchange) event(p prompt) *history.ModelCalled {
 
 func modelUsage(resp model.Response) history.ModelUsage {
 	return history.ModelUsage{PromptTokens: resp.Usage.PromptTokens, CompletionTokens: resp.Usage.CompletionTokens,
-		CachedTokens: resp.Usage.CachedTokens, ReasoningTokens: resp.Usage.ReasoningTokens, Cost: resp.Cost}
+		CachedTokens: resp.Usage.CachedTokens, ReasoningTokens: resp.Usage.ReasoningTokens, Cost: resp.Cost, Estimated: resp.Estimated}
 }
 
 // generation is what the handler gets of the last answer.
@@ -229,7 +254,7 @@ func (x *exchange) generation() Generation {
 func (x *exchange) call(p prompt) (resp model.Response, cached bool, err error) {
 	if resp, ok := x.cached(p); ok {
 		if watch := x.st.s.eng.cfg.Stream; watch != nil && resp.Message.Text != "" {
-			watch(x.st.RunID(), x.st.state.Name, resp.Message.Text)
+			watch(x.st.RunID(), x.st.state.Name, x.st.mask().Text(x.st.s.eng.cfg.Secrets.Text(resp.Message.Text)))
 		}
 		return resp, true, nil
 	}
@@ -245,24 +270,24 @@ func (x *exchange) generate(req model.Request, watched bool) (model.Response, er
 	st := x.st
 	ctx, stop := context.WithCancelCause(st.ctx)
 	defer stop(nil)
-	shown := st.s.eng.cfg.Secrets.Stream()
+	shown, masked := st.s.eng.cfg.Secrets.Stream(), st.mask().Stream()
 	watch := func(text string) {
 		if text != "" {
 			st.s.eng.cfg.Stream(st.RunID(), st.state.Name, text)
 		}
 	}
 	if watched = watched && st.s.eng.cfg.Stream != nil; watched {
-		req.Stream = func(text string) { watch(shown.Add(text)) }
+		req.Stream = func(text string) { watch(masked.Add(shown.Add(text))) }
 	}
 	req.Failed = func(a model.Attempt) {
-		shown = st.s.eng.cfg.Secrets.Stream() // what was held back of this try may be half a secret
-		if x.lost = x.attempt(a.Err, a); x.lost != nil {
-			stop(x.lost)
+		shown, masked = st.s.eng.cfg.Secrets.Stream(), st.mask().Stream() // what was held back of this try may be half a secret
+		if err := x.attempt(a.Err, a); err != nil {                       // which has killed the step
+			stop(err)
 		}
 	}
 	resp, err := x.open.Generate(ctx, req)
 	if watched && err == nil {
-		watch(shown.End())
+		watch(masked.Add(shown.End()) + masked.End())
 	}
 	return resp, err
 }
@@ -270,7 +295,7 @@ func (x *exchange) generate(req model.Request, watched bool) (model.Response, er
 // attempt records a failed try.
 func (x *exchange) attempt(err error, a model.Attempt) error {
 	return x.st.commit(history.Event{Key: x.key, Data: &history.AttemptFailed{Problem: machine.Problem{Kind: failureKind(err), Message: err.Error()},
-		NotDone: true, Model: x.st.state.ModelName, Turn: x.st.snap.Turns + 1, Attempt: a.Number, WaitMS: a.Wait.Milliseconds()}})
+		NotDone: true, Model: x.st.state.ModelName, By: a.Model, Turn: x.st.snap.Turns + 1, Attempt: a.Number, WaitMS: a.Wait.Milliseconds()}})
 }
 
 // failureKind is the class of an error of a model.
@@ -290,16 +315,19 @@ func (x *exchange) failed(err error, p prompt) error {
 	switch {
 	case st.halt != nil:
 		return st.halt
-	case x.lost != nil:
-		return x.lost
 	case !errors.As(err, &e):
 		if dead := st.check(); dead != nil {
 			return dead
 		}
-		return st.kill(&halt{kind: haltInterrupted})
+		return st.kill(stopped(history.CodeHandler, "this is a fault of the program that made the model; go on with: flowctl resume "+st.s.id,
+			"state %s: model %s: %v", st.state.Name, st.state.ModelName, err))
 	case e.Class == model.Blocked:
 		d := x.event(p)
 		d.Problem = machine.Problem{Kind: kindBlocked, Message: e.Error()}
+		d.Model, d.ModelUsage = e.ID, modelUsage(model.Response{Usage: e.Usage})
+		if e.InText {
+			d.Request.Protocol = history.ProtocolJSON
+		}
 		return x.record(d, p)
 	}
 	if err := x.attempt(e, model.Attempt{Number: max(e.Attempts, 1), Err: e}); err != nil {
@@ -308,7 +336,7 @@ func (x *exchange) failed(err error, p prompt) error {
 	message := fmt.Sprintf("model %s: %v", st.state.ModelName, e)
 	switch {
 	case e.Class == model.Script:
-		return st.kill(stopped(history.CodeOutage, "add the answer to the script, and go on with: flowctl resume "+st.s.id,
+		return st.kill(stopped(history.CodeOutage, "mend the script, and go on with: flowctl resume "+st.s.id,
 			"state %s: %s", st.state.Name, message))
 	case e.Class == model.Authentication && e.Status == 0:
 		return st.kill(&halt{kind: haltMoved, outcome: machine.Error, problem: machine.Problem{Kind: kindNoKey, Message: message}})

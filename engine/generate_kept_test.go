@@ -291,7 +291,7 @@ func TestScriptWithoutAnAnswer(t *testing.T) {
 	if _, _, err := e.Start(context.Background(), engine.StartRequest{Machine: x.flow, ID: "run", Scripts: map[string]string{"default": file}}); err != nil {
 		t.Fatal(err)
 	}
-	wantStop(t, advance(t, e), history.CodeOutage, "no answer for state start, visit 1, turn 2", "add the answer to the script")
+	wantStop(t, advance(t, e), history.CodeOutage, "no answer for state start, visit 1, turn 2", "mend the script")
 	write(t, file, looksOnce+"  - {state: start, turn: 2, text: Done.}\n")
 	wantStatus(t, advance(t, x.heir("other")), store.Succeeded)
 	x.wantRan("look a")

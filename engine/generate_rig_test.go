@@ -112,8 +112,7 @@ func (x *dialog) open(server *modeltest.Server, w wire) models {
 	}
 	out := models{model: bare}
 	if w == inText {
-		protocol := &model.JSONProtocol{Model: bare}
-		out.model, out.sent = protocol, protocol.Sent
+		out.model = &model.JSONProtocol{Model: bare}
 	}
 	if x.setup.prices != nil {
 		out.model = &model.Cost{Model: out.model, Prices: *x.setup.prices}

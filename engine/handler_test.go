@@ -37,7 +37,7 @@ func TestWhatAHandlerDoesWrongStopsTheRun(t *testing.T) {
 		{"unknown outcome", outcome("sideways"), history.CodeHandler, []string{"sideways", "state start has no transition"}},
 		{"outage without a line", func(context.Context, *engine.Step) (machine.Outcome, error) {
 			return machine.Error, machine.Problem{Kind: "unavailable", Message: "the shop is closed"}
-		}, history.CodeOutage, []string{"the shop is closed", "when it works again"}},
+		}, history.CodeOutage, []string{"the shop is closed", "when that is put right"}},
 		{"undeclared read", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
 			engine.Get[string](step, "foreign")
 			return "next", nil

@@ -236,7 +236,8 @@ func (s *session) finishCancelled() change {
 func (s *session) openUnknown() []history.Event {
 	var events []history.Event
 	for _, c := range s.head.Open {
-		d := &history.ToolFinished{Tool: c.Tool, Args: c.Args, Call: c.Call, Result: *unknownResult(s.words(), c.Tool)}
+		d := &history.ToolFinished{Tool: c.Tool, Args: c.Args, Call: c.Call, SecretArgs: c.SecretArgs,
+			Result: *unknownResult(s.words(), c.Tool)}
 		if s.m != nil {
 			spec, _ := s.m.Tools.Get(c.Tool)
 			d.Effect = spec.Effect

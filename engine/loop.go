@@ -14,6 +14,8 @@ import (
 // Advance works on a run until it ends, waits or stops, and gives its snapshot then. Cancelling ctx stops the run
 // resumably (code interrupted). It takes up runs that stopped or whose process is gone; of one that waits it only looks
 // whether a question has expired. Errors are ErrUnknownRun, ErrBusy, ErrFinished, ErrLost and ErrStore.
+//
+// The snapshot holds the values of secret variables as they are: its Mask takes them out of what is shown.
 func (e *Engine) Advance(ctx context.Context, run string) (*history.Snapshot, error) {
 	s, err := e.take(ctx, run)
 	if err != nil {
@@ -94,10 +96,10 @@ func (st *Step) handle() (outcome machine.Outcome, reason error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			secrets := st.s.eng.cfg.Secrets
+			clean := func(text string) string { return st.mask().Text(st.s.eng.cfg.Secrets.Text(text)) }
 			st.s.eng.cfg.Log.Error().Str("run", st.s.id).Str("state", st.state.Name).
-				Str("stack", secrets.Text(string(debug.Stack()))).
-				Msg(secrets.Text(fmt.Sprintf("handler %s panicked: %v", st.state.Handler, p)))
+				Str("stack", clean(string(debug.Stack()))).
+				Msg(clean(fmt.Sprintf("handler %s panicked: %v", st.state.Handler, p)))
 			reason = st.kill(stopped(history.CodePanic, "this is a fault of the program, not of the flow; the log has the place",
 				"handler %s of state %s panicked: %v", st.state.Handler, st.state.Name, p))
 		}
@@ -166,7 +168,7 @@ func (st *Step) noMove(outcome machine.Outcome, problem machine.Problem, err err
 		if problem.Kind == kindNoKey {
 			return stopped(history.CodeNoKey, "set it and "+resume, "%s", problem.Message)
 		}
-		return stopped(history.CodeOutage, "when it works again, "+resume, "state %s: %s", st.state.Name, problem.Message)
+		return stopped(history.CodeOutage, "when that is put right, "+resume, "state %s: %s", st.state.Name, problem.Message)
 	case machine.Timeout:
 		return stopped(history.CodeTimeout, "begin the state anew with: flowctl resume "+st.s.id+" --restart-state",
 			"state %s: %s", st.state.Name, problem.Message)

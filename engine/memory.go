@@ -16,11 +16,14 @@ import (
 // the namespace is made of has no value yet. Without that rule, all for whom a variable is not known would share a memory.
 func (st *Step) namespace() (string, error) {
 	text := st.s.m.Memory
-	template, ok := text.(machine.Template)
 	if text == nil {
 		return "", nil
 	}
-	if !ok {
+	var parts []machine.TextPart
+	if template, ok := text.(machine.Template); ok {
+		parts = template.Parts()
+	}
+	if len(parts) <= 1 {
 		name, err := st.Render(text)
 		return orNothing(name), err
 	}
@@ -28,7 +31,7 @@ func (st *Step) namespace() (string, error) {
 		return "", st.halt
 	}
 	var name strings.Builder
-	for _, part := range template.Parts() {
+	for _, part := range parts {
 		if part.Expr == nil {
 			name.WriteString(part.Fixed)
 			continue
@@ -91,6 +94,9 @@ func (b *batch) written(c *batchCall, r tool.Result) []store.MemoryWrite {
 	return writes
 }
 
+// maxShown bounds the entries of one pattern that a model is shown.
+const maxShown = 50
+
 // remembered gives what the state shows of the long-term memory: first the entries that it names, then the best hits.
 func (st *Step) remembered() ([]view.Var, error) {
 	show := st.state.View.Memory
@@ -104,7 +110,7 @@ func (st *Step) remembered() ([]view.Var, error) {
 	}
 	var filters []store.MemoryFilter
 	for _, pattern := range show.Keys {
-		filters = append(filters, store.MemoryFilter{Namespace: namespace, Keys: pattern})
+		filters = append(filters, store.MemoryFilter{Namespace: namespace, Keys: pattern, Limit: maxShown})
 	}
 	if show.Search != nil {
 		query, err := st.Render(show.Search)
@@ -125,7 +131,8 @@ func (st *Step) remembered() ([]view.Var, error) {
 			}
 			v, err := machine.DecodeValue(entry.Value)
 			if err != nil {
-				return nil, st.failed(err)
+				st.s.eng.cfg.Log.Warn().Err(err).Str("key", entry.Key).Msg("an entry of the long-term memory cannot be read and is left aside")
+				continue
 			}
 			out = append(out, view.Var{Name: entry.Key, Value: v})
 		}

@@ -15,7 +15,6 @@ type models struct {
 	id        string // at its endpoint; "": test-1
 	keys      []string
 	leftovers func(asked []model.Origin) []string
-	sent      func(model.Request) model.Request
 	used      func(model.Use) // is told of each opening
 }
 
@@ -33,7 +32,7 @@ func (m models) Open(_ *machine.Machine, use model.Use) (model.Opened, error) {
 	if m.model == nil {
 		return model.Opened{}, &model.Error{Class: model.Authentication, Err: errors.New("there is no key")}
 	}
-	return model.Opened{Model: m.model, Leftovers: m.leftovers, Sent: m.sent}, nil
+	return model.Opened{Model: m.model, Leftovers: m.leftovers}, nil
 }
 
 func (m models) KeyNames(*machine.Machine, string) []string { return m.keys }

@@ -26,7 +26,13 @@ type reading struct {
 	answer                   machine.Value
 	remark                   string // what the model is told behind the results of its calls
 	wrong                    string // why it will not do, for the model
+	why                      string // the same, for people
 	kind                     string // of the problem, where wrong stays
+}
+
+// refuse says why an answer will not do, to the model in a sentence around it.
+func (r *reading) refuse(sentence func(why string) string, why string) {
+	r.wrong, r.why = sentence(why), why
 }
 
 // readResponse reads a response against what a task wants. It never guesses: what is not clear is wrong, and says how it
@@ -39,10 +45,10 @@ func readResponse(task Task, resp model.Response, w words) reading {
 	}
 	switch {
 	case resp.Finish == model.Length:
-		r.wrong, r.kind = w.cut(), kindCut
+		r.wrong, r.why, r.kind = w.cut(), w.wasCut(), kindCut
 		return r
 	case resp.Problem != "":
-		r.wrong = w.misread(resp.Problem)
+		r.refuse(w.misread, resp.Problem)
 		return r
 	}
 	if len(resp.Message.Calls) > 0 {
@@ -57,7 +63,7 @@ func readResponse(task Task, resp model.Response, w words) reading {
 	case task.Answer != nil:
 		r.readAnswer(task, resp.Message.Text, w)
 	case answer == "":
-		r.text, r.wrong = "", w.empty()
+		r.text, r.wrong, r.why = "", w.empty(), w.wasEmpty()
 	default:
 		r.text = answer
 		r.check(task, answer, w)
@@ -71,7 +77,7 @@ func (r *reading) check(task Task, answer machine.Value, w words) {
 		return
 	}
 	if wrong := task.Check(answer); wrong != "" {
-		r.wrong = w.misfit(wrong)
+		r.refuse(w.misfit, wrong)
 	}
 }
 
@@ -81,7 +87,7 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 	var others []model.Call
 	for i := range calls {
 		if name, twice := model.RepeatedName(calls[i].Args); twice { // readers differ in which of the two counts
-			r.wrong = w.misread(fmt.Sprintf("the arguments of %s give %q twice", calls[i].Name, name))
+			r.refuse(w.misread, fmt.Sprintf("the arguments of %s give %q twice", calls[i].Name, name))
 			return
 		}
 		switch {
@@ -93,13 +99,14 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 	}
 	switch {
 	case len(others) > 0 && !task.Tools:
-		r.wrong = w.strayCall(others[0].Name)
+		r.wrong, r.why = w.strayCall(others[0].Name), w.wasStray(others[0].Name)
 	case len(others) > 0:
 		r.calls = others
 		if finish != nil {
 			r.remark = w.finishAlone()
 		}
 	default:
+		r.text = finish.Args // also where it will not do: it is what is told to be wrong
 		r.readAnswer(task, finish.Args, w)
 	}
 }
@@ -108,7 +115,7 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 func (r *reading) readAnswer(task Task, text string, w words) {
 	raw, err := model.Object(text)
 	if err != nil {
-		r.wrong = w.misread(err.Error())
+		r.refuse(w.misread, err.Error())
 		if task.Tools {
 			r.wrong += " " + w.useFinish()
 		}
@@ -122,7 +129,7 @@ func (r *reading) readAnswer(task Task, text string, w words) {
 		r.thought = thought
 	}
 	if wrong != "" {
-		r.wrong = w.misfit(wrong)
+		r.refuse(w.misfit, wrong)
 		return
 	}
 	r.answer, r.text = value, machine.FormatValue(value)
@@ -210,6 +217,12 @@ func (w words) cut() string {
 		"你的回答因超过长度上限被截断，其中的内容都没有执行。请重新回答，并写得更短。")
 }
 
+func (w words) wasCut() string {
+	return w.pick("it was cut off at the token limit", "回答超过了长度上限")
+}
+
+func (w words) wasEmpty() string { return w.pick("it is empty", "回答是空的") }
+
 func (w words) misread(problem string) string {
 	return fmt.Sprintf(w.pick("Your answer cannot be used: %s. Answer again.", "你的回答无法使用：%s。请重新回答。"), problem)
 }
@@ -225,6 +238,10 @@ func (w words) empty() string {
 func (w words) strayCall(name string) string {
 	return fmt.Sprintf(w.pick("You cannot call tools here, and %s was not called. Give your answer instead.",
 		"此处不能调用工具，%s 没有被调用。请直接回答。"), name)
+}
+
+func (w words) wasStray(name string) string {
+	return fmt.Sprintf(w.pick("%s was not called, since no tools can be called here", "此处不能调用工具，%s 没有被调用"), name)
 }
 
 func (w words) finishAlone() string {

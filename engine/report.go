@@ -90,10 +90,11 @@ func (e *Engine) Report(ctx context.Context, run string) (Report, error) {
 	return NewReport(snap, events), nil
 }
 
-// NewReport makes the document of a snapshot and the events that it was folded from.
+// NewReport makes the document of a snapshot and the events that it was folded from. It is masked: what secret variables
+// hold is not in it.
 func NewReport(s *history.Snapshot, events []history.Event) Report {
 	r := Report{Run: s.Run.ID, Flow: s.Run.Flow, FlowHash: s.Run.FlowHash, Status: s.Status, State: s.Now.State, Seq: s.Seq,
-		Path: s.Now.Path, Vars: s.Vars, Said: []SaidLine{}, Waiting: []WaitingFor{}, Usage: s.Spent.Usage, Error: reportError(s)}
+		Path: s.Now.Path, Vars: s.Mask.Vars(s.Vars), Said: []SaidLine{}, Waiting: []WaitingFor{}, Usage: s.Spent.Usage, Error: reportError(s)}
 	if r.Path == nil {
 		r.Path = []string{}
 	}
@@ -101,14 +102,15 @@ func NewReport(s *history.Snapshot, events []history.Event) Report {
 		r.Vars = machine.Values{}
 	}
 	if s.Finish != nil {
-		r.Output = s.Finish.Output
+		r.Output = s.Mask.Value(s.Finish.Output)
 	}
 	for _, ev := range events {
 		if d, ok := ev.Data.(*history.Said); ok {
-			r.Said = append(r.Said, SaidLine{State: ev.State, Text: d.Text})
+			r.Said = append(r.Said, SaidLine{State: ev.State, Text: s.Mask.Text(d.Text)})
 		}
 	}
 	for _, q := range s.Pending {
+		q = s.Mask.Question(q)
 		r.Waiting = append(r.Waiting, WaitingFor{ID: q.ID, Run: s.Run.ID, State: q.State, Kind: q.Kind, Question: q.Question,
 			Schema: q.Schema, Choices: q.Choices, Tool: q.Tool, Args: q.Args, Due: q.Due})
 	}
@@ -118,7 +120,8 @@ func NewReport(s *history.Snapshot, events []history.Event) Report {
 func reportError(s *history.Snapshot) *ReportError {
 	switch {
 	case s.Stop != nil:
-		return &ReportError{Code: s.Stop.Code, Message: s.Stop.Message, State: s.Now.State, Step: s.Now.Step, Hint: s.Stop.Hint}
+		return &ReportError{Code: s.Stop.Code, Message: s.Mask.Text(s.Stop.Message), State: s.Now.State, Step: s.Now.Step,
+			Hint: s.Mask.Text(s.Stop.Hint)}
 	case s.Status == store.Failed:
 		msg := machine.FormatValue(s.Finish.Output)
 		if msg == "" {
@@ -127,7 +130,7 @@ func reportError(s *history.Snapshot) *ReportError {
 				msg += ": " + reason
 			}
 		}
-		return &ReportError{Code: history.CodeFailed, Message: msg, State: s.Now.State, Step: s.Now.Step}
+		return &ReportError{Code: history.CodeFailed, Message: s.Mask.Text(msg), State: s.Now.State, Step: s.Now.Step}
 	}
 	return nil
 }

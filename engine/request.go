@@ -21,6 +21,7 @@ type prompt struct {
 	request model.Request
 	ref     history.Request
 	blobs   []store.Blob
+	room    room
 	counted int64 // tokens, before any correction
 }
 
@@ -56,7 +57,8 @@ func (x *exchange) prompt() (prompt, error) {
 		return p, err
 	}
 	parts.Flat = len(p.request.Tools) == 0
-	l := layers{room: st.room(x.open), flat: parts.Flat}
+	p.room = st.room(x.open)
+	l := layers{room: p.room, flat: parts.Flat}
 	l.answers = x.answerCost(parts, l.room)
 	if err := x.fillLayers(v, &parts, &p, &l); err != nil {
 		return p, err
@@ -64,25 +66,22 @@ func (x *exchange) prompt() (prompt, error) {
 	if err := x.fillMessages(v, &parts, &p, &l); err != nil {
 		return p, err
 	}
-	p.ref.System, p.ref.Task = p.keep(parts.System), p.keep(parts.Task)
-	p.ref.Again, p.ref.GoOn = int64(len(parts.Again)), parts.GoOn
+	p.ref.System, p.ref.Task, p.ref.HowTo = p.keep(parts.System), p.keep(parts.Task), p.keep(p.request.HowTo)
+	p.ref.GoOn = parts.GoOn
 	if p.ref.Examples, err = x.keepJSON(&p, parts.Examples, len(parts.Examples)); err != nil {
 		return p, err
 	}
 	if p.ref.Tools, err = x.keepJSON(&p, p.request.Tools, len(p.request.Tools)); err != nil {
 		return p, err
 	}
-	p.request.Messages, p.request.Origin = view.Messages(parts), x.origin()
+	p.request.Messages, p.request.Origin = st.mask().Request(view.Messages(parts)), x.origin()
 	p.request.NoSchema = st.noSchema() // also with tools: those who make their calls as text are asked for them by a schema
 	p.ref.NoSchema = p.request.NoSchema
 	if x.task.Answer != nil && len(p.request.Tools) == 0 {
 		p.request.Answer = x.task.Answer.JSON()
 		p.ref.Answer = p.keep(string(p.request.Answer))
 	}
-	if x.open.Sent != nil {
-		p.ref.Protocol = history.ProtocolJSON
-	}
-	p.counted = tokens.Request(st.s.counter(st.snap.Now.Env.ModelID), p.request, l.room.reasoning)
+	p.counted = tokens.Request(st.s.counter(st.snap.Now.Env.ModelID), x.wire(p.request), l.room.reasoning)
 	return p, nil
 }
 
@@ -120,16 +119,17 @@ func (x *exchange) answerCost(parts view.Parts, r room) int64 {
 // fillLayers makes the system and the task layer.
 func (x *exchange) fillLayers(v view.View, parts *view.Parts, p *prompt, l *layers) error {
 	st := x.st
-	system, err := x.system(len(p.request.Tools) > 0)
+	system, err := x.system()
 	if err != nil {
 		return err
 	}
 	if parts.Examples, err = st.examples(); err != nil {
 		return err
 	}
-	clean := st.s.eng.cfg.Secrets.Text
-	parts.System = clean(system)
-	if err := l.setSystem(parts.System, p.request.Tools); err != nil {
+	mask := st.mask()
+	clean := func(text string) string { return mask.Text(st.s.eng.cfg.Secrets.Text(text)) }
+	parts.System, p.request.HowTo = clean(system), x.howTo(len(p.request.Tools) > 0)
+	if err := l.setSystem(x.wire(x.systemRequest(parts.System, p))); err != nil {
 		return st.overBudget(err)
 	}
 	memory, err := st.remembered()
@@ -137,7 +137,10 @@ func (x *exchange) fillLayers(v view.View, parts *view.Parts, p *prompt, l *laye
 		return err
 	}
 	task := view.Task{Text: x.task.Text, Vars: v.Vars, Memory: memory, Attempts: v.Attempts}
-	text, err := l.fitTask(task, st.s.words().headings(), parts.Examples, l.window().Cost(v.Messages))
+	for _, d := range x.task.Data {
+		task.Data = append(task.Data, view.Var{Name: d.Name, Value: mask.Value(d.Value)}) // before anything is cut
+	}
+	text, err := l.fitTask(task, st.s.words().headings(), parts.Examples, l.window().Cost(v.Messages)+l.answers)
 	if err != nil {
 		return st.overBudget(err)
 	}
@@ -145,9 +148,33 @@ func (x *exchange) fillLayers(v view.View, parts *view.Parts, p *prompt, l *laye
 	return nil
 }
 
+// wire gives a request as it goes out.
+func (x *exchange) wire(req model.Request) model.Request {
+	if x.open.InText {
+		return (&model.JSONProtocol{}).Sent(req)
+	}
+	return req
+}
+
+// systemRequest is what of a request is never cut.
+func (x *exchange) systemRequest(system string, p *prompt) model.Request {
+	req := model.Request{HowTo: p.request.HowTo, Tools: p.request.Tools}
+	if system != "" {
+		req.Messages = []model.Message{{Role: model.System, Text: system}}
+	}
+	if x.task.Answer != nil && len(req.Tools) == 0 {
+		req.Answer = x.task.Answer.JSON()
+	}
+	return req
+}
+
 // fillMessages makes the messages, and a summary in the place of those that have no room.
 func (x *exchange) fillMessages(v view.View, parts *view.Parts, p *prompt, l *layers) error {
-	fitted, hash, err := x.fitMessages(v.Messages, l.window())
+	w := l.window()
+	if w.Limit < 0 {
+		return x.st.overBudget(&view.BudgetError{Layer: "recent", Need: l.answers, Limit: l.answers + w.Limit})
+	}
+	fitted, hash, err := x.fitMessages(v.Messages, w)
 	if err != nil {
 		return x.st.overBudget(err)
 	}
@@ -241,8 +268,8 @@ func asTool(t tool.Tool) model.Tool {
 	return model.Tool{Name: t.Spec.Name, Description: t.Spec.Description, Parameters: parameters}
 }
 
-// system gives the system text: the flow's instructions, the state's, and how to answer.
-func (x *exchange) system(tools bool) (string, error) {
+// system gives the system text: the flow's instructions and the state's.
+func (x *exchange) system() (string, error) {
 	st := x.st
 	var parts []string
 	for _, text := range []machine.Text{st.s.m.Instructions, st.state.Instructions} {
@@ -255,12 +282,16 @@ func (x *exchange) system(tools bool) (string, error) {
 		}
 		parts = append(parts, strings.TrimSpace(rendered))
 	}
-	var schema string
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// howTo says how to answer.
+func (x *exchange) howTo(tools bool) string {
+	schema := ""
 	if x.task.Answer != nil {
 		schema = string(x.task.Answer.JSON())
 	}
-	parts = append(parts, st.s.words().howToAnswer(tools, schema))
-	return strings.Join(parts, "\n\n"), nil
+	return x.st.s.words().howToAnswer(tools, schema)
 }
 
 // noSchema says whether the endpoint of the state's model has refused a schema before.
@@ -368,8 +399,7 @@ func (w words) howToAnswer(tools bool, schema string) string {
 	case schema == "":
 		lines = append(lines, w.pick("Answer in plain text.", "请用普通文本回答。"))
 	case tools:
-		lines = append(lines, fmt.Sprintf(w.pick("When you are done, call the tool finish, alone, with your answer: an object of this JSON Schema: %s",
-			"完成后，单独调用工具 finish 给出回答，它是符合以下 JSON Schema 的对象：%s"), schema))
+		lines = append(lines, w.pick("When you are done, call the tool finish, alone, with your answer.", "完成后，单独调用工具 finish 给出回答。"))
 	default:
 		lines = append(lines, fmt.Sprintf(w.pick("Answer with one JSON object and nothing else, of this JSON Schema: %s",
 			"请只用一个 JSON 对象回答，不要有其他内容，它必须符合以下 JSON Schema：%s"), schema))

@@ -33,6 +33,7 @@ func (s *session) change(ctx context.Context, req ResumeRequest) ([]history.Even
 			restart = restart || !keeps
 		}
 	}
+	resumed.Env = s.resumed().Env // by the definition that it goes on with
 	if !restart {
 		return events, nil
 	}
@@ -61,14 +62,15 @@ func (s *session) reentry(renamed map[string]string) history.Event {
 func (s *session) finishedWrites() []string {
 	var writes []string
 	for _, ev := range s.record {
-		d, ok := ev.Data.(*history.ToolFinished)
+		d, ok := s.head.Mask.Event(ev).Data.(*history.ToolFinished)
 		if !ok || d.Effect == machine.EffectRead || d.Result.Status != tool.OK && d.Result.Status != tool.Unknown {
 			continue
 		}
 		writes = append(writes, describeCall(d.Tool, d.Args))
 	}
 	for _, c := range s.head.Open {
-		writes = append(writes, describeCall(c.Tool, machine.Value(c.Args))+" (result unknown)")
+		args := s.head.Mask.Args(c.Args, c.SecretArgs)
+		writes = append(writes, describeCall(c.Tool, machine.Value(args))+" (result unknown)")
 	}
 	return writes
 }
@@ -114,7 +116,7 @@ func (s *session) switchTo(ctx context.Context, req ResumeRequest) (*history.Flo
 	s.eng.remember(m.Hash, m.Dir, m)
 	s.m = m
 	return &history.FlowSwitched{From: s.head.Run.FlowHash, To: m.Hash, Dir: m.Dir, State: name, Inputs: inputs, Vars: vars,
-		Map: req.Map}, keeps, nil
+		Map: req.Map, Secrets: m.Secrets()}, keeps, nil
 }
 
 // sameState says whether a state of another definition is equal to a step that is under way in the present one.
@@ -132,7 +134,7 @@ func (s *session) carryVars(m *machine.Machine) (machine.Values, []string) {
 		v, has := s.head.Vars[item.Name]
 		switch {
 		case has:
-			if err := fits(item.Value, v); err != nil {
+			if err := item.Value.Check(v); err != nil {
 				wrong = append(wrong, fmt.Sprintf("variable %s: %v", item.Name, err))
 			}
 			vars[item.Name] = v
@@ -157,7 +159,7 @@ func (s *session) carryInputs(m *machine.Machine) (machine.Values, []string) {
 		v, given := s.head.Inputs[item.Name]
 		switch {
 		case given:
-			if err := fits(item.Value, v); err != nil {
+			if err := item.Value.Check(v); err != nil {
 				wrong = append(wrong, fmt.Sprintf("input %s: %v", item.Name, err))
 			}
 			inputs[item.Name] = v
@@ -173,13 +175,6 @@ func (s *session) carryInputs(m *machine.Machine) (machine.Values, []string) {
 		}
 	}
 	return inputs, wrong
-}
-
-func fits(decl machine.Variable, v machine.Value) error {
-	if decl.Schema == nil {
-		return nil
-	}
-	return decl.Schema.Check(v)
 }
 
 func (s *session) declared(name string) bool {

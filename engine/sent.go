@@ -63,7 +63,7 @@ func (e *Engine) Sent(ctx context.Context, run string, seq int64) (Sent, error) 
 	if err != nil {
 		return Sent{}, err
 	}
-	r := recorded{eng: e, ctx: ctx, run: run, seq: out.Event.Seq}
+	r := recorded{eng: e, ctx: ctx, run: run, seq: out.Event.Seq, mask: (*history.Mask)(nil).AfterRows(rows)}
 	out.Request, err = r.request(out.Called.Request, before, answersBefore(evs[:at], out.Event))
 	if err != nil {
 		return Sent{}, err
@@ -72,6 +72,7 @@ func (e *Engine) Sent(ctx context.Context, run string, seq int64) (Sent, error) 
 	if out.Called.Request.Protocol == history.ProtocolJSON {
 		out.Request = (&model.JSONProtocol{}).Sent(out.Request)
 	}
+	out.Request.Messages, out.Request.HowTo = out.Request.Native(), ""
 	return out, nil
 }
 
@@ -130,13 +131,15 @@ type recorded struct {
 	ctx context.Context
 	run string
 	seq int64
+
+	mask *history.Mask
 }
 
 func (r recorded) request(ref history.Request, before *history.Snapshot, again []history.ModelCalled) (model.Request, error) {
 	parts := view.Parts{Talk: slices.Clone(view.Pick(before.Talk.Messages, ref.Messages)), Again: again, Flat: ref.Tools == "", GoOn: ref.GoOn}
 	req := model.Request{NoSchema: ref.NoSchema}
 	var answer string
-	err := errors.Join(r.text(ref.System, &parts.System), r.text(ref.Task, &parts.Task), r.text(ref.Answer, &answer),
+	err := errors.Join(r.text(ref.System, &parts.System), r.text(ref.Task, &parts.Task), r.text(ref.Answer, &answer), r.text(ref.HowTo, &req.HowTo),
 		r.text(ref.Summary, &parts.Summary), r.list(ref.Examples, &parts.Examples), r.list(ref.Tools, &req.Tools))
 	for _, c := range ref.Cut {
 		for i := range parts.Talk {
@@ -152,7 +155,7 @@ func (r recorded) request(ref history.Request, before *history.Snapshot, again [
 	if answer != "" {
 		req.Answer = json.RawMessage(answer)
 	}
-	req.Messages = view.Messages(parts)
+	req.Messages = r.mask.Request(view.Messages(parts))
 	return req, nil
 }
 
@@ -208,7 +211,7 @@ func (st *Step) leftovers() error {
 	if len(left) == 0 {
 		return nil
 	}
-	return st.kill(stopped(history.CodeOutage, "take them out of the script, or see where the run went another way: flowctl events "+st.s.id,
+	return st.kill(stopped(history.CodeOutage, "take them out of the script and go on with: flowctl resume "+st.s.id+"; where the run went another way says: flowctl events "+st.s.id,
 		"the run is at its end, and its script has answers left: %s", strings.Join(left, "; ")))
 }
 
@@ -232,13 +235,11 @@ func (st *Step) origins() (map[string][]model.Origin, error) {
 		asked[name] = append(asked[name], model.Origin{Run: st.s.id, State: ev.State, Visit: ev.Visit, Turn: turn, Attempt: attempt})
 	}
 	for _, ev := range evs {
-		switch d := ev.Data.(type) {
-		case *history.ModelCalled:
-			add(d.Name, ev, d.Turn, 0)
-		case *history.AttemptFailed:
-			if d.Model != "" {
-				add(d.Model, ev, d.Turn, d.Attempt)
-			}
+		if called := asCalled(ev.Data); called != nil {
+			add(called.Name, ev, called.Turn, 0)
+		}
+		if d, ok := ev.Data.(*history.AttemptFailed); ok && d.Model != "" {
+			add(d.Model, ev, d.Turn, d.Attempt)
 		}
 	}
 	return asked, nil

@@ -60,13 +60,13 @@ type definition struct {
 
 // past is the run's history, folded.
 type past struct {
-	head       *history.Snapshot // after the newest event
-	base       *history.Snapshot // at the entry of the present step, to replay record on; nil once the step was entered live
-	record     []history.Event   // recorded of the present step when the session was loaded
-	checkpoint int64             // seq of the stored checkpoint
-	stored     map[string]bool   // hashes of blobs that are known to be stored
-	texts      map[string]string // blobs that were read, by their hash
-	counts     *remembered       // of tokens
+	head       *history.Snapshot      // after the newest event
+	base       *history.Snapshot      // at the entry of the present step, to replay record on; nil once the step was entered live
+	record     []history.Event        // recorded of the present step when the session was loaded
+	checkpoint int64                  // seq of the stored checkpoint
+	stored     map[string]bool        // hashes of blobs that are known to be stored
+	texts      map[string]string      // blobs that were read, by their hash
+	counts     map[string]*remembered // of tokens, by the model's name at its endpoint
 }
 
 // mailbox holds the notices for the run that are read and not yet taken up.
@@ -116,6 +116,7 @@ func (s *session) store(c change) ([]history.Event, error) {
 	}
 	expect := s.head.Seq
 	taken, consumed := s.takeMail(c)
+	s.markSecrets(c.events)
 	rows, evs, err := s.encode(withNotices(c.events, taken))
 	if err != nil {
 		s.putBack(taken)
@@ -154,10 +155,19 @@ func (s *session) store(c change) ([]history.Event, error) {
 	s.released = c.release
 	if s.eng.cfg.Observe != nil {
 		for _, ev := range evs {
-			s.eng.cfg.Observe(s.id, ev)
+			s.eng.cfg.Observe(s.id, s.head.Mask.Event(ev))
 		}
 	}
 	return evs, nil
+}
+
+// markSecrets marks what is written into secret variables.
+func (s *session) markSecrets(events []history.Event) {
+	for _, ev := range events {
+		if d, ok := ev.Data.(*history.VarSet); ok {
+			d.Secret = s.head.Mask.Hides(d.Name)
+		}
+	}
 }
 
 // newBlobs leaves out what this session has stored already.

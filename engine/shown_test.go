@@ -47,7 +47,9 @@ func TestWhatAModelIsShown(t *testing.T) {
 		}
 		r.config = func(cfg *engine.Config) { cfg.Models = windowed{models: models{model: m}, window: window} }
 		size := rapid.IntRange(1, 400).Draw(rt, "result")
-		r.tools["look"] = func(context.Context, tool.Call) (machine.Value, error) { return strings.Repeat("some words ", size), nil }
+		r.tools["look"] = func(context.Context, tool.Call) (machine.Value, error) {
+			return strings.Repeat("some words ", size), nil
+		}
 		r.on("start", thinking(engine.Task{Label: "act", Text: "Look at everything.", Tools: true}, nil))
 		e := r.engine("w")
 		if _, _, err := e.Start(context.Background(), engine.StartRequest{Machine: r.flow, ID: "run",

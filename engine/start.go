@@ -50,7 +50,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 	}
 	if id = req.ID; id == "" {
 		id = e.cfg.NewID()
-	} else if exists, err := e.startedBefore(ctx, id, m, inputs); exists || err != nil {
+	} else if exists, err := e.startedBefore(ctx, id, StartRequest{Machine: m, Inputs: inputs, Scripts: req.Scripts}); exists || err != nil {
 		return id, exists, err
 	}
 	if err := e.prepare(ctx, m); err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (id string, exists
 	}
 	err = e.create(ctx, id, req, inputs)
 	if errors.Is(err, store.ErrExists) {
-		exists, err = e.startedBefore(ctx, id, m, inputs)
+		exists, err = e.startedBefore(ctx, id, StartRequest{Machine: m, Inputs: inputs, Scripts: req.Scripts})
 		if err == nil && !exists {
 			err = fmt.Errorf("%w: %s is being started", ErrBusy, id)
 		}
@@ -84,7 +84,7 @@ func (e *Engine) noSecrets(m *machine.Machine, dir, id string) error {
 }
 
 // startedBefore says whether there is a run of an id; one of another flow or with other inputs is an error.
-func (e *Engine) startedBefore(ctx context.Context, id string, m *machine.Machine, inputs machine.Values) (bool, error) {
+func (e *Engine) startedBefore(ctx context.Context, id string, req StartRequest) (bool, error) {
 	if !runIDPattern.MatchString(id) {
 		return false, usagef("use 1 to 100 letters, digits, dots, dashes and underscores, a letter or digit first",
 			"%q cannot be a run's id", id)
@@ -96,7 +96,7 @@ func (e *Engine) startedBefore(ctx context.Context, id string, m *machine.Machin
 	if err != nil {
 		return false, err
 	}
-	return true, e.sameRun(ctx, row, m, inputs)
+	return true, e.sameRun(ctx, row, req)
 }
 
 // prepare makes what the flow's tools need before the first state, and keeps the definition.
@@ -135,7 +135,7 @@ func (e *Engine) create(ctx context.Context, id string, req StartRequest, inputs
 	}
 	e.beatAgain()
 	start := history.Event{Data: &history.RunStarted{Flow: m.Name, FlowHash: m.Hash, Dir: m.Dir, Inputs: inputs, Vars: vars, Message: m.Message,
-		Scripts: req.Scripts}}
+		Scripts: req.Scripts, Secrets: m.Secrets()}}
 	err := context.Cause(ctx)
 	if err == nil {
 		_, err = e.commitSurely(ctx, s, change{events: []history.Event{start, s.entry(m.Start, false)}})
@@ -155,8 +155,8 @@ func (e *Engine) create(ctx context.Context, id string, req StartRequest, inputs
 	return nil
 }
 
-// sameRun says whether a run was started from this flow and these inputs.
-func (e *Engine) sameRun(ctx context.Context, row store.Run, m *machine.Machine, inputs machine.Values) error {
+// sameRun says whether a run was started from this flow and these inputs, and goes by the scripts that are asked for.
+func (e *Engine) sameRun(ctx context.Context, row store.Run, req StartRequest) error {
 	first, err := e.cfg.Store.Events(ctx, row.ID, 0, 1)
 	if err != nil {
 		return readError(ctx, err)
@@ -166,16 +166,20 @@ func (e *Engine) sameRun(ctx context.Context, row store.Run, m *machine.Machine,
 		return usagef("choose another id", "run %s exists, and its first event cannot be read", row.ID)
 	}
 	started, ok := evs[0].Data.(*history.RunStarted)
-	if !ok || started.FlowHash != m.Hash {
+	if !ok || started.FlowHash != req.Machine.Hash {
 		return usagef("choose another id, or go on with it: flowctl resume "+row.ID,
 			"run %s exists, of another flow or another version of it", row.ID)
 	}
-	mine, err := e.stored(inputs)
+	mine, err := e.stored(req.Inputs)
 	if err != nil {
 		return err
 	}
 	if !machine.EqualValues(mine, machine.Value(started.Inputs)) {
 		return usagef("choose another id, or go on with it: flowctl resume "+row.ID, "run %s exists, with other inputs", row.ID)
+	}
+	if len(req.Scripts) > 0 && !maps.Equal(req.Scripts, started.Scripts) {
+		return usagef("choose another id, or go on with it as it was started: flowctl resume "+row.ID,
+			"run %s exists, and its models are not played by these scripts", row.ID)
 	}
 	return nil
 }
@@ -209,8 +213,8 @@ func checkInputs(m *machine.Machine, given machine.Values) (machine.Values, erro
 			continue
 		}
 		v, err := machine.Normalize(v)
-		if err == nil && item.Value.Schema != nil {
-			err = item.Value.Schema.Check(v)
+		if err == nil {
+			err = item.Value.Check(v)
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Sprintf("input %s: %v", item.Name, err))

@@ -91,6 +91,9 @@ func (st *Step) Now() time.Time { return st.seen }
 // Random is a generator with a sequence of this run and step: the same on every re-entry. It must be asked for once.
 func (st *Step) Random() *rand.Rand { return stepRandom(st.snap.Run.ID, st.snap.Now.Step) }
 
+// Attempts gives how earlier visits of this state ended, the oldest first. They must not be changed.
+func (st *Step) Attempts() []history.Attempt { return st.snap.Attempts[st.state.Name] }
+
 // Last is how the step before ended.
 func (st *Step) Last() machine.Last { return st.snap.Last }
 
@@ -157,7 +160,8 @@ func (st *Step) expressionHalt(err error) *halt {
 }
 
 // Set writes a variable that the state may write; nil unsets it. The value is checked against the variable's schema, and
-// a *machine.SchemaError says what is wrong. It is stored with the step's next effect or its transition.
+// a *machine.SchemaError says what is wrong, without what came where the variable is secret. It is stored with the step's
+// next effect or its transition.
 func (st *Step) Set(name string, value machine.Value) error {
 	if st.halt != nil {
 		return st.halt
@@ -171,9 +175,8 @@ func (st *Step) Set(name string, value machine.Value) error {
 		return &machine.SchemaError{Faults: []machine.SchemaFault{{Want: "a JSON value", Got: err.Error()}}}
 	}
 	v = st.s.eng.cfg.Secrets.Value(v) // as it will be stored
-	decl, _ := st.s.m.Vars.Get(name)
-	if v != nil && decl.Schema != nil {
-		if err := decl.Schema.Check(v); err != nil {
+	if decl, _ := st.s.m.Vars.Get(name); v != nil {
+		if err := decl.Check(v); err != nil {
 			return err
 		}
 	}
@@ -186,7 +189,7 @@ func (st *Step) Set(name string, value machine.Value) error {
 }
 
 // Heard gives what the human said since this state was last left, oldest first; on the first visit, since the run began.
-// It does not depend on the state's view.
+// It does not depend on the state's view. An answer to a secret question is for who asked, and not among it.
 func (st *Step) Heard() ([]string, error) {
 	if st.halt != nil {
 		return nil, st.halt
@@ -194,13 +197,13 @@ func (st *Step) Heard() ([]string, error) {
 	return st.human(st.snap.Talk.Left[st.state.Name])
 }
 
-// Newest gives what the human said last in the whole run, "" if nothing was said.
+// Newest gives what the human said last in the whole run, "" if nothing was said. Answers to secret questions do not count.
 func (st *Step) Newest() (string, error) {
 	if st.halt != nil {
 		return "", st.halt
 	}
 	for i := len(st.snap.Talk.Messages) - 1; i >= 0; i-- {
-		if st.snap.Talk.Messages[i].Role == history.RoleHuman {
+		if msg := st.snap.Talk.Messages[i]; msg.Role == history.RoleHuman && !msg.Secret {
 			said, err := st.human(int64(i))
 			if err != nil {
 				return "", err
@@ -216,7 +219,7 @@ func (st *Step) human(after int64) ([]string, error) {
 	var said []string
 	for i := int(after); i < len(st.snap.Talk.Messages); i++ {
 		msg := &st.snap.Talk.Messages[i]
-		if msg.Role != history.RoleHuman {
+		if msg.Role != history.RoleHuman || msg.Secret {
 			continue
 		}
 		if err := st.s.loadText(msg); err != nil {
@@ -232,15 +235,30 @@ func (st *Step) View() (view.View, error) {
 	if st.halt != nil {
 		return view.View{}, st.halt
 	}
+	mask := st.mask()
 	v := view.Build(st.state, st.snap, st.facts().Values)
+	for i, shown := range v.Vars {
+		v.Vars[i].Value = mask.Value(shown.Value)
+	}
 	for i, chosen := range v.Messages {
 		msg := &st.snap.Talk.Messages[chosen.N-1] // loaded there, once for all views
 		if err := st.s.loadText(msg); err != nil {
 			return view.View{}, st.failed(err)
 		}
-		v.Messages[i] = *msg
+		v.Messages[i] = mask.Message(*msg)
 	}
 	return v, nil
+}
+
+// mask keeps secrets out of what this step shows: also those that it has set and not stored yet.
+func (st *Step) mask() *history.Mask {
+	mask := st.snap.Mask
+	for _, name := range machine.SortedNames(st.overlay) {
+		if mask.Hides(name) {
+			mask = mask.With(nil, st.overlay[name])
+		}
+	}
+	return mask
 }
 
 // Say tells the human something.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"flowctl/engine/history"
+	"flowctl/flows/machine"
 	"flowctl/store"
 )
 
@@ -185,13 +186,7 @@ func (e *Engine) wake(ctx context.Context, s *session) (*halt, error) {
 				"the process of this run was lost %d times in a row at the same place", maxInterrupted), nil
 		}
 	case store.Stopped:
-		resumed := &history.RunResumed{}
-		if stop := s.head.Stop; stop != nil && (stop.Code == history.CodeNoKey || stop.Code == history.CodeOutage) {
-			state, _ := s.m.State(s.head.Now.State)
-			env := s.environment(state)
-			resumed.Env = &env
-		}
-		events = []history.Event{{Data: resumed}}
+		events = []history.Event{{Data: s.resumed()}}
 	}
 	if len(events) > 0 {
 		if _, err := e.commitSurely(ctx, s, change{events: events}); err != nil {
@@ -200,6 +195,23 @@ func (e *Engine) wake(ctx context.Context, s *session) (*halt, error) {
 	}
 	s.asleep = false
 	return nil, nil
+}
+
+// resumed is the event of a take-up by somebody. A step that stopped for its model goes by the model that there is now, if
+// it can be called: what cannot be called changes nothing, so that a handler never takes another way than it took.
+func (s *session) resumed() *history.RunResumed {
+	resumed := &history.RunResumed{}
+	stop := s.head.Stop
+	if stop == nil || s.m == nil || stop.Code != history.CodeNoKey && stop.Code != history.CodeOutage {
+		return resumed
+	}
+	if state, ok := s.m.State(s.head.Now.State); ok {
+		if env := s.environment(state); env.Model == machine.ModelReady {
+			env.ApproveAll = s.head.Now.Env.ApproveAll
+			resumed.Env = &env
+		}
+	}
+	return resumed
 }
 
 // roused is the event with which every commit to a claimed run begins that was left in the middle of its work: what has
@@ -213,7 +225,7 @@ func (s *session) roused() []history.Event {
 
 func (e *Engine) newSession(run string) *session {
 	return &session{eng: e, id: run, busy: true, mailbox: mailbox{seen: map[int64]bool{}},
-		past: past{stored: map[string]bool{}, texts: map[string]string{}}}
+		past: past{stored: map[string]bool{}, texts: map[string]string{}, counts: map[string]*remembered{}}}
 }
 
 // keep registers a session; it is false when the run has one.

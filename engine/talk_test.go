@@ -225,7 +225,7 @@ func TestDamagedCheckpointIsLeftAside(t *testing.T) {
 		"cut":   func(data []byte) []byte { return data[:len(data)/2] },
 		"empty": func([]byte) []byte { return []byte(`{}`) },
 		"another version": func(data []byte) []byte {
-			return []byte(strings.Replace(string(data), `"Version":2`, `"Version":99`, 1))
+			return []byte(strings.Replace(string(data), `"Version":`, `"Version":9`, 1))
 		},
 		"another run":     func(data []byte) []byte { return []byte(strings.Replace(string(data), `"ID":"run"`, `"ID":"nur"`, 1)) },
 		"from the future": func(data []byte) []byte { return []byte(strings.Replace(string(data), `"Seq":`, `"Seq":9`, 1)) },

@@ -13,7 +13,10 @@ import (
 
 // words are the engine's own sentences for the people who answer a flow, in its language: English, or Chinese with zh. What
 // is said to the operator of a run (why it stopped, how to use a command) is English.
-type words struct{ zh bool }
+type words struct {
+	zh     bool
+	secret bool // of a question whose answer is not repeated
+}
 
 // words are those of the run's flow; English where it could not be read.
 func (s *session) words() words { return words{zh: s.m != nil && s.m.Language == "zh"} }
@@ -108,6 +111,8 @@ func (w words) cite(answer string) string {
 		answer = string(runes[:maxCited]) + "…"
 	}
 	switch {
+	case w.secret:
+		return w.pick("the answer", "这个回答")
 	case strings.TrimSpace(answer) == "":
 		return w.pick("an empty answer", "空白")
 	case w.zh:
@@ -138,7 +143,11 @@ func (w words) noChoice(answer string, choices []history.Choice) (what, hint str
 // unfit refuses what breaks the schema of its question.
 func (w words) unfit(answer string, info machine.SchemaInfo, err error) (what, hint string) {
 	var bad *machine.SchemaError
-	if !errors.As(err, &bad) || len(bad.Faults) == 0 || bad.Faults[0].Path != "" {
+	if errors.As(err, &bad) && w.secret {
+		bad = bad.Unseen()
+		err = bad
+	}
+	if bad == nil || len(bad.Faults) == 0 || bad.Faults[0].Path != "" {
 		return w.pick("the answer does not fit: ", "回答不符合要求：") + w.faults(err), ""
 	}
 	hint = Want(err, w.pick("en", "zh"))

@@ -78,7 +78,7 @@ are the engine's own. They never fall under ` + "`else`" + ` and need no line:
 
 | outcome | when | without a line |
 |---|---|---|
-| ` + "`error`" + ` | a tool is out of order (no retries are made yet), or a model's key is missing | the run stops and can be resumed |
+| ` + "`error`" + ` | a tool or a model is out of order after its retries, or a model's key is missing | the run stops and can be resumed |
 | ` + "`timeout`" + ` | the state's ` + "`limits.time`" + ` is used up | the run stops and can be resumed |
 | ` + "`limit`" + ` | the state was entered more than ` + "`limits.visits`" + ` times | the line of ` + "`fail`" + `, else the run stops |
 
@@ -118,6 +118,12 @@ An input or variable of type string with ` + "`secret: true`" + ` holds what nob
 	"`approval.when`" + `, and in what ` + "`set`" + ` writes into another secret variable. Anywhere else, as in a view, a prompt, a question,
 ` + "`say`" + `, an output, the memory or the steps of a plan, it is an error when the flow is checked. It has no default, since the flow
 is read by many. Keys and passwords of the flow itself are no variables: they come from the environment.
+
+The value stands in the run's database, where a run that goes on needs it, and is ` + "`***`" + ` in every output and log. A value of 6 ` +
+	`characters or more is also found wherever it appears in text, such as the message of a tool; a shorter one is hidden as a variable, ` +
+	`as an argument, as a result and as an answer, and not in other text. No model is shown it, nor what a human answers to a question ` +
+	`for a secret: the answers of a ` + "`collect`" + ` with a secret field are read by rules alone, and no other state reads them. The views ` +
+	"`execution_log` and `event_log`" + ` of the database show what is stored.
 
 `
 

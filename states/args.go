@@ -26,6 +26,17 @@ func computeArgs(step *engine.Step, args machine.Ordered[machine.Tree]) (machine
 	return out, nil
 }
 
+// secretArgs names the arguments that are made of secret variables.
+func secretArgs(step *engine.Step, args machine.Ordered[machine.Tree]) []string {
+	var names []string
+	for _, arg := range args {
+		if slices.ContainsFunc(arg.Value.Reads(), func(name string) bool { return isSecret(step, machine.VarRef(name)) }) {
+			names = append(names, arg.Name)
+		}
+	}
+	return names
+}
+
 // argProblems says what is wrong with the arguments of a call as they are written: names that the tool does not have,
 // required ones that are missing, and values without expression that it does not take. path is that of the arguments.
 func argProblems(s machine.Scope, spec machine.ToolSpec, path string, args machine.Ordered[machine.Tree]) []machine.ConfigProblem {

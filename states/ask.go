@@ -83,7 +83,7 @@ func (c *askWith) question(step *engine.Step) (engine.Question, error) {
 	}
 	q.Text = text
 	if len(c.Choices) == 0 {
-		q.Schema = schemaOf(step, c.Into)
+		q.Schema, q.Secret = schemaOf(step, c.Into), isSecret(step, c.Into)
 		return q, nil
 	}
 	for _, item := range c.Choices {
@@ -93,6 +93,7 @@ func (c *askWith) question(step *engine.Step) (engine.Question, error) {
 		}
 		choice := history.Choice{Name: item.Name, Label: label}
 		if item.Value.Into != "" {
+			q.Secret = q.Secret || isSecret(step, item.Value.Into)
 			if choice.Schema, err = machine.DecodeValue(schemaOf(step, item.Value.Into).JSON()); err != nil {
 				return q, err
 			}
@@ -109,7 +110,7 @@ func (c *askWith) chosen(step *engine.Step, answer engine.Answer) (machine.Outco
 		name, schema := string(choice.Into), schemaOf(step, choice.Into)
 		w := language(step)
 		value, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: w.askFor(name, schema.Info()),
-			Schema: schema, Timeout: time.Duration(c.Timeout)})
+			Schema: schema, Timeout: time.Duration(c.Timeout), Secret: isSecret(step, choice.Into)})
 		if err != nil {
 			return "", err
 		}
@@ -122,6 +123,12 @@ func (c *askWith) chosen(step *engine.Step, answer engine.Answer) (machine.Outco
 		return "", err
 	}
 	return machine.Outcome(answer.Choice), write(step, choice.Into, answer.Value)
+}
+
+// isSecret says whether a variable is shown to nobody.
+func isSecret(step *engine.Step, name machine.VarRef) bool {
+	decl, _ := step.Machine().Variable(string(name))
+	return decl.Secret
 }
 
 // schemaOf gives the schema of a variable.

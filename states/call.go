@@ -56,7 +56,8 @@ func (call) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error
 	if err != nil {
 		return "", err
 	}
-	results, err := step.Call(engine.Call{Tool: string(with.Tool), Args: args, Direct: true})
+	results, err := step.Call(engine.Call{Tool: string(with.Tool), Args: args, Direct: true,
+		SecretArgs: secretArgs(step, with.Args), SecretResult: isSecret(step, with.Into)})
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +65,7 @@ func (call) Handle(_ context.Context, step *engine.Step) (machine.Outcome, error
 	if result.Status == tool.Unavailable {
 		return machine.Error, result.Problem
 	}
-	problem, err := judge(step, result, with.Expect)
+	problem, err := judge(step, result, with.Expect, isSecret(step, with.Into))
 	if err != nil {
 		return "", err
 	}
@@ -90,8 +91,8 @@ func storeResult(step *engine.Step, name machine.VarRef, value machine.Value) er
 	return err
 }
 
-// judge says why a direct call that was no outage did not end well; no problem where it did.
-func judge(step *engine.Step, result tool.Result, expect machine.Expr) (machine.Problem, error) {
+// judge says why a direct call that was no outage did not end well; no problem where it did. A secret result is not shown.
+func judge(step *engine.Step, result tool.Result, expect machine.Expr, secret bool) (machine.Problem, error) {
 	if result.Status != tool.OK {
 		problem := result.Problem
 		if problem.Kind == "" {
@@ -105,6 +106,9 @@ func judge(step *engine.Step, result tool.Result, expect machine.Expr) (machine.
 	met, err := step.Holds(expect, result.Value)
 	if err != nil || met {
 		return machine.Problem{}, err
+	}
+	if secret {
+		return problemf(kindExpect, language(step).pick("the result is not as expected (%s)", "结果不符合预期（%s）"), expect.Source()), nil
 	}
 	return problemf(kindExpect, language(step).pick("the result is not as expected (%s): %s", "结果不符合预期（%s）：%s"), expect.Source(),
 		shorten(machine.FormatValue(result.Value), maxShown)), nil

@@ -82,7 +82,7 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 		if err != nil {
 			return "", err
 		}
-		answer, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: text, Timeout: time.Duration(with.Timeout)})
+		answer, err := step.Ask(engine.Question{Kind: history.KindAsk, Text: text, Timeout: time.Duration(with.Timeout), Secret: c.secret})
 		if err != nil {
 			return "", err
 		}
@@ -90,6 +90,9 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 			return with.expired(step, c)
 		}
 		c.hear(answer.Text)
+		if c.secret {
+			continue // no model is shown what may hold a secret
+		}
 		if err := with.consult(step, c, "", answer.Text); err != nil {
 			return "", err
 		}
@@ -102,7 +105,10 @@ func (c *collectWith) begin(step *engine.Step) (*collection, error) {
 	out := &collection{words: language(step), again: step.Visit() > 1}
 	for _, f := range c.Fields {
 		decl, _ := step.Machine().Vars.Get(string(f.Name))
-		out.fields = append(out.fields, newField(string(f.Name), decl.Schema, step.Value(string(f.Name))))
+		field := newField(string(f.Name), decl.Schema, step.Value(string(f.Name)))
+		field.secret = decl.Secret
+		out.secret = out.secret || decl.Secret
+		out.fields = append(out.fields, field)
 	}
 	if step.Visit() == 1 && c.From != "" && step.Has(string(c.From)) {
 		text := machine.FormatValue(step.Value(string(c.From)))
@@ -120,22 +126,24 @@ func (c *collectWith) begin(step *engine.Step) (*collection, error) {
 }
 
 // consult has a model read texts of which the rules did not make enough. from is the variable that holds the text, "" where
-// it was said. No text is read twice; where the model does not get it right, the human is asked as if there were none.
+// it was said. No text is read twice; where the model does not get it right, the human is asked as if there were none. Secret
+// fields are no matter for a model, nor are texts in which the rules found one.
 func (c *collectWith) consult(step *engine.Step, col *collection, from machine.VarRef, texts ...string) error {
 	if step.Model() != machine.ModelReady || !col.puzzled() {
 		return nil
 	}
-	texts = col.unshown(texts)
-	if len(texts) == 0 {
+	fields := col.open()
+	texts = col.unshown(col.withoutSecrets(texts))
+	if len(texts) == 0 || len(fields) == 0 {
 		return nil
 	}
-	answer, err := fieldsAnswer(col.fields)
+	answer, err := fieldsAnswer(fields)
 	if err != nil {
 		return err
 	}
-	w := col.words
-	got, err := step.Generate(engine.Task{Label: labelExtract, Answer: answer, Aside: true,
-		Text: w.extract(col, w.source(w.humanSaid(), from, texts...))})
+	task := col.words.extract(col, from, texts...)
+	task.Label, task.Answer, task.Aside = labelExtract, answer, true
+	got, err := step.Generate(task)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type collection struct {
 	alone   bool     // the fields are asked for one by one, since asking for all at once led nowhere
 	notes   []note   // what was wrong with the newest text, for the next question
 	shown   []string // the texts that a model was given
+	secret  bool     // some field is secret: what a human answers is not repeated, since nobody knows which part of it is
 }
 
 // note says what was wrong with a text.
@@ -43,6 +44,38 @@ func (c *collection) noteTexts() []string {
 
 // tell adds a note.
 func (c *collection) tell(about *field, text string) { c.notes = append(c.notes, note{about, text}) }
+
+// open gives the fields that a model may be asked for: of a collection with secrets those that are still to be found.
+func (c *collection) open() []*field {
+	if !c.secret {
+		return c.fields
+	}
+	var out []*field
+	for _, f := range c.fields {
+		if !f.secret && (f.value == nil || c.again) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// withoutSecrets leaves out the texts in which a secret was found.
+func (c *collection) withoutSecrets(texts []string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
+		return slices.ContainsFunc(c.fields, func(f *field) bool {
+			held := func(v machine.Value) bool { return v != nil && strings.Contains(text, machine.FormatValue(v)) }
+			return f.secret && (held(f.value) || slices.ContainsFunc(f.unclear, held))
+		})
+	})
+}
+
+// cited is what came, for a sentence that repeats it.
+func (c *collection) cited(came string) string {
+	if c.secret {
+		return c.words.pick("That", "这")
+	}
+	return came
+}
 
 func fieldPath(i int) string { return fmt.Sprintf("fields[%d]", i) }
 
@@ -416,9 +449,9 @@ func (c *collection) note(f *field, h hits, answer string) {
 	case h.bad != "":
 		c.tell(f, c.unfit(f, h))
 	case brief(answer) && f.by == findBoolean:
-		c.tell(f, c.words.neither(strings.TrimSpace(answer)))
+		c.tell(f, c.words.neither(c.cited(strings.TrimSpace(answer))))
 	case brief(answer):
-		c.tell(f, c.words.isNo(strings.TrimSpace(answer), c.called(f), ""))
+		c.tell(f, c.words.isNo(c.cited(strings.TrimSpace(answer)), c.called(f), ""))
 	default:
 		c.tell(f, c.words.notFound(c.called(f)))
 	}
@@ -429,15 +462,18 @@ func (c *collection) several(f *field) string {
 	if f.by == findBoolean {
 		return c.words.both()
 	}
+	if c.secret {
+		return c.words.severalUnseen(c.called(f))
+	}
 	return c.words.several(c.called(f), f.unclear)
 }
 
 // unfit says why what came for a field is no value of it.
 func (c *collection) unfit(f *field, h hits) string {
 	if h.noDate != "" {
-		return c.words.noDate(h.bad, c.called(f), h.noDate)
+		return c.words.noDate(c.cited(h.bad), c.called(f), h.noDate)
 	}
-	return c.words.isNo(h.bad, c.called(f), h.fault)
+	return c.words.isNo(c.cited(h.bad), c.called(f), h.fault)
 }
 
 // request asks for fields in the engine's own words.
@@ -462,6 +498,9 @@ func (c *collection) changeQuestion() string {
 	now := make([][2]string, len(c.fields))
 	for i, f := range c.fields {
 		now[i] = [2]string{c.words.label(f.name, f.info), c.words.value(f.value)}
+		if f.secret {
+			now[i][1] = "***"
+		}
 	}
 	return strings.Join(append(c.noteTexts(), c.words.change(now)), "\n")
 }

@@ -35,7 +35,7 @@ func TestCollectAsksWhatTheModelDoesNotRead(t *testing.T) {
 	w := withModel(t, extracted("order_id: null, amount: null"), extracted(`amount: "4"`), extracted("order_id: null"), extracted("order_id: A1001"))
 	w.start(`{"message": "hello"}`).asks("Please tell me the order number, such as A1001.\nHow many?").asked(1)
 	w.say("a handful").asks("Please tell me the order number, such as A1001.").asked(2)
-	if got := w.task(1); !strings.HasSuffix(got, "The human was asked for: order_id, amount.\nWhat the human said: \"a handful\"") {
+	if got := w.task(1); !strings.HasSuffix(got, "The human was asked for: order_id, amount.\n\nWhat the human said: \"a handful\"") {
 		t.Errorf("the task is %q", got)
 	}
 	// The note of the rules stays where the model reads nothing either, and the same words are not given to it again.
@@ -76,7 +76,7 @@ func TestCollectIsEnteredAgainWithAModel(t *testing.T) {
 		"{state: details, visit: 4, answer: {amount: 9}}")
 	w.start(`{"message": "3 of A1001"}`).asks("3 of A1001?").asked(0)
 	w.no("twice as many").asks("6 of A1001?").asked(1).has("remark", `"twice as many"`)
-	if got := w.task(0); !strings.HasSuffix(got, "The fields have values already. Give only what the human wants to change, and null for all that stays.\nWhat the human said: \"twice as many\"") {
+	if got := w.task(0); !strings.HasSuffix(got, "The fields have values already. Give only what the human wants to change, and null for all that stays.\n\nWhat the human said: \"twice as many\"") {
 		t.Errorf("the task is %q", got)
 	}
 	// What is as it was is no change.
@@ -129,7 +129,7 @@ states:
   done: {handler: end}
 `
 	w := newWorld(t, flow).scripted(extracted("order_id: A1001")).start(`{"message": "the thousandth of A"}`).say("one later").path("first details done").has("order_id", `"A1001"`)
-	if got := w.task(0); !strings.HasSuffix(got, "\n\nWhat the human said, the oldest first:\n- \"the thousandth of A\"\n- \"one later\"") {
+	if got := w.task(0); !strings.HasSuffix(got, "\n\nWhat the human said (1 of 2): \"the thousandth of A\"\nWhat the human said (2 of 2): \"one later\"") {
 		t.Errorf("the task is %q", got)
 	}
 }

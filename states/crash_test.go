@@ -100,6 +100,7 @@ type crashWorld struct {
 
 	answers *script.Script // nil: no model is asked
 	message string
+	kind    tool.Kind // of the tools; nil: the world itself
 
 	mu   sync.Mutex
 	runs map[string]int
@@ -122,6 +123,9 @@ func (w *crashWorld) Store() store.Store { return w.store }
 func (w *crashWorld) Engine(life int, s store.Store, cfg engine.Config) (*engine.Engine, error) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cfg.Store, cfg.Handlers, cfg.Tools = s, Builtin(), map[string]tool.Kind{"fake": w}
+	if w.kind != nil {
+		cfg.Tools["fake"] = w.kind
+	}
 	cfg.Compile = func([]byte, string) (*machine.Machine, error) { return w.m, nil }
 	cfg.Now = func() time.Time { return now }
 	cfg.NewID = func() string { return "run" }

@@ -41,12 +41,13 @@ func (c *planWith) draft(step *engine.Step, goal string, before machine.Value) (
 	if err != nil {
 		return "", nil, none, err
 	}
-	got, err := step.Generate(engine.Task{Label: labelPlan, Aside: true, Answer: schema,
-		Text: language(step).planFor(goal, c.carrier(step), before),
-		Check: func(answer machine.Value) string {
-			_, wrong := c.readDraft(step, answer, old)
-			return strings.Join(wrong, "; ")
-		}})
+	task := language(step).planFor(goal, c.carrier(step), before, refusals(step))
+	task.Label, task.Aside, task.Answer = labelPlan, true, schema
+	task.Check = func(answer machine.Value) string {
+		_, wrong := c.readDraft(step, answer, old)
+		return strings.Join(wrong, "; ")
+	}
+	got, err := step.Generate(task)
 	if err != nil || !got.Problem.None() {
 		return "", nil, got.Problem, err
 	}
@@ -59,6 +60,17 @@ func (c *planWith) draft(step *engine.Step, goal string, before machine.Value) (
 		goal = own
 	}
 	return goal, steps, none, nil
+}
+
+// refusals gives what the human said of the plans that were rejected, the oldest first.
+func refusals(step *engine.Step) []string {
+	var notes []string
+	for _, attempt := range step.Attempts() {
+		if attempt.Outcome == machine.Rejected {
+			notes = append(notes, attempt.Notes...)
+		}
+	}
+	return notes
 }
 
 // planSchema is the schema of a plan that a model makes. Whether a step's tool is known and its args fit is said in words

@@ -154,8 +154,11 @@ func TestPlanOfAModelIsMadeAgain(t *testing.T) {
 func TestPlanOfAModelIsRejected(t *testing.T) {
 	w := draftWorld(t, draft("x", `{tool: refund, args: {id: A1}}`), onVisit(2, draft("y", `{tool: lookup, args: {id: A1}}`))).start(`{}`).no("only look it up")
 	w.asks("The plan: y\n1. lookup: id = A1, limit = 5\nShall I go ahead?")
-	if text := w.models.sent[1].Messages[1].Text; !strings.Contains(text, `remark: "only look it up"`) {
+	if text := w.models.sent[1].Messages[0].Text; !strings.Contains(text, `remark: "only look it up"`) {
 		t.Errorf("the model is sent %q", text)
+	}
+	if text := w.task(1); !strings.Contains(text, `The human rejected a plan and said: "only look it up"`) {
+		t.Errorf("the second task is %q", text)
 	}
 	w.yes().status("succeeded").called(`lookup{"id":"A1","limit":5}`)
 }
@@ -167,7 +170,7 @@ func TestExecuteThinks(t *testing.T) {
 	w.called(`lookup{"id":"A1","limit":5}`, `lookup{"id":"A2","limit":5}`).has("answer", `"lookup: paid\nSee to it: Seen to.\nSay goodbye: Bye."`)
 	w.offered(1, "lookup refund").offered(3, "lookup refund")
 	// What came of the steps before is shown.
-	text := w.models.sent[3].Messages[1].Text
+	text := w.models.sent[3].Messages[0].Text
 	if !strings.Contains(text, "The step (c): Say goodbye") || !strings.Contains(text, `"result":"Seen to.","status":"done"`) {
 		t.Errorf("the model is sent %q", text)
 	}

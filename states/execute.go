@@ -95,7 +95,7 @@ func (c *executeWith) carryOut(step *engine.Step, goal string, s *plannedStep) (
 	if result.Status == tool.Unavailable {
 		return machine.Error, result.Problem
 	}
-	problem, err := judge(step, result, expectOf(step, string(c.From), s))
+	problem, err := judge(step, result, expectOf(step, string(c.From), s), false)
 	if err != nil {
 		return "", err
 	}

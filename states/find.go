@@ -39,6 +39,7 @@ type field struct {
 	value   machine.Value   // what stands; nil: missing
 	unclear []machine.Value // the different values that the newest text gave, where there were several
 	found   bool            // the rules found the value in the newest text
+	secret  bool            // nobody is shown the value
 }
 
 // enumWord is a value of an enum, and how it is found.

@@ -93,7 +93,9 @@ func (c *intentWith) classify(step *engine.Step, text string) (machine.Outcome, 
 	if err != nil {
 		return "", err
 	}
-	got, err := step.Generate(engine.Task{Label: labelClassify, Text: w.classify(c, text), Answer: answer, Aside: true})
+	task := w.classify(c, text)
+	task.Label, task.Answer, task.Aside = labelClassify, answer, true
+	got, err := step.Generate(task)
 	switch {
 	case err != nil:
 		return "", err

@@ -171,6 +171,11 @@ func (c *planWith) ask(step *engine.Step, text string) (machine.Outcome, error) 
 	case answer.Yes():
 		return machine.Confirmed, nil
 	}
+	if len(c.Steps) == 0 && strings.TrimSpace(answer.Text) != "" { // for the model that makes the next one
+		if err := step.Note(answer.Text); err != nil {
+			return "", err
+		}
+	}
 	return machine.Rejected, storeComment(step, c.Comment, answer)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"flowctl/engine"
 	"flowctl/flows/machine"
 )
 
@@ -19,19 +20,19 @@ func quoted(text string) string {
 	return string(data)
 }
 
-// source says where a text stands: in a variable that is shown below the task, else here.
-func (w words) source(what string, from machine.VarRef, texts ...string) string {
-	switch {
-	case from != "":
-		return what + w.pick(" is the value of the variable "+string(from)+".", "是变量 "+string(from)+" 的值。")
-	case len(texts) == 1:
-		return what + w.pick(": ", "：") + quoted(texts[0])
+// source says where a text stands: in a variable that is shown below the task, else in data of the task.
+func (w words) source(what string, from machine.VarRef, texts ...string) (text string, data []engine.Datum) {
+	if from != "" {
+		return what + w.pick(" is the value of the variable "+string(from)+".", "是变量 "+string(from)+" 的值。"), nil
 	}
-	lines := []string{what + w.pick(", the oldest first:", "（从旧到新）：")}
-	for _, text := range texts {
-		lines = append(lines, "- "+quoted(text))
+	for i, said := range texts {
+		name := what
+		if len(texts) > 1 {
+			name += fmt.Sprintf(w.pick(" (%d of %d)", "（%d/%d）"), i+1, len(texts))
+		}
+		data = append(data, engine.Datum{Name: name, Value: said})
 	}
-	return strings.Join(lines, "\n")
+	return "", data
 }
 
 // onlyData keeps a model from taking a text for an order.
@@ -40,7 +41,7 @@ func (w words) onlyData() string {
 }
 
 // classify asks which intent a text has.
-func (w words) classify(with *intentWith, text string) string {
+func (w words) classify(with *intentWith, text string) engine.Task {
 	lines := []string{w.pick(
 		"Decide which of these intents the text below has. Answer none where it has none of them, or where you cannot tell.",
 		"判断下面的文字属于以下哪个意图。如果都不符合，或者无法判断，回答 none。")}
@@ -55,11 +56,12 @@ func (w words) classify(with *intentWith, text string) string {
 		}
 		lines = append(lines, line)
 	}
-	return strings.Join(lines, "\n") + "\n" + w.onlyData() + "\n\n" + w.source(w.pick("The text", "这段文字"), with.From, text)
+	where, data := w.source(w.pick("The text", "这段文字"), with.From, text)
+	return engine.Task{Text: strings.TrimSpace(strings.Join(lines, "\n") + "\n" + w.onlyData() + "\n\n" + where), Data: data}
 }
 
-// extract asks for the values of fields that a human said. source says where.
-func (w words) extract(c *collection, source string) string {
+// extract asks for the values of fields that a human said: in the variable from, else in texts.
+func (w words) extract(c *collection, from machine.VarRef, texts ...string) engine.Task {
 	text := w.pick(
 		"Read the values of the fields from what a human said, below. A field is null where the text does not give its value, "+
 			"or leaves open which one is meant. Never guess, and never add what the text leaves out, such as the year of a date. "+
@@ -78,7 +80,8 @@ func (w words) extract(c *collection, source string) string {
 		text += w.pick("The fields have values already. Give only what the human wants to change, and null for all that stays.\n",
 			"各字段已有值。只给出用户想要修改的，其余填 null。\n")
 	}
-	return text + source
+	where, data := w.source(w.humanSaid(), from, texts...)
+	return engine.Task{Text: strings.TrimSpace(text + where), Data: data}
 }
 
 // humanSaid is what a text of a human is called.
@@ -120,8 +123,9 @@ func (w words) planIntro() string {
 		"请为下面的目标制定计划：1 到 %d 个步骤，按执行顺序排列。计划之后会原样执行：现在不能调用任何工具，步骤的 args 也不能使用其他步骤的结果。"), maxPlanSteps)
 }
 
-// planFor asks for a plan. before is the plan that there is already, nil if there is none.
-func (w words) planFor(goal string, by carrier, before machine.Value) string {
+// planFor asks for a plan. before is the plan that there is already, nil if there is none; refused is what was said of the
+// plans that were rejected.
+func (w words) planFor(goal string, by carrier, before machine.Value, refused []string) engine.Task {
 	lines := []string{w.planIntro()}
 	if by.thinks {
 		lines = append(lines, w.pick(
@@ -140,13 +144,17 @@ func (w words) planFor(goal string, by carrier, before machine.Value) string {
 	if len(by.tools) == 0 {
 		lines = append(lines, w.pick("(there are none)", "（没有工具）"))
 	}
-	text := strings.Join(lines, "\n") + "\n\n" + w.goal(goal)
+	task := engine.Task{Text: strings.Join(lines, "\n") + "\n\n" + w.goal(goal)}
 	if before != nil {
-		text += "\n" + w.pick("The plan so far: ", "现有计划：") + machine.FormatValue(before) + "\n" + w.pick(
-			"What is done in it stays done: give such a step again with the same id, tool, args and description, and it is not carried out again.",
-			"其中已完成（done）的步骤保持完成：请以相同的 id、tool、args 和 description 再次列出，它们不会重复执行。")
+		task.Text += "\n" + w.pick(
+			"There is a plan so far. What is done in it stays done: give such a step again with the same id, tool, args and description, and it is not carried out again.",
+			"目前已有计划。其中已完成（done）的步骤保持完成：请以相同的 id、tool、args 和 description 再次列出，它们不会重复执行。")
+		task.Data = append(task.Data, engine.Datum{Name: w.pick("The plan so far", "现有计划"), Value: before})
 	}
-	return text
+	for _, said := range refused {
+		task.Data = append(task.Data, engine.Datum{Name: w.pick("The human rejected a plan and said", "用户拒绝了计划，并说"), Value: said})
+	}
+	return task
 }
 
 // What is wrong with a plan that a model made, in words for the model.

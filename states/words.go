@@ -378,6 +378,17 @@ func (w words) several(noun string, values []machine.Value) string {
 	return fmt.Sprintf("There is more than one%s: %s. Which one is it?", noun, w.orList(values))
 }
 
+// severalUnseen is several for values that are not repeated.
+func (w words) severalUnseen(noun string) string {
+	if w.zh {
+		return spaced("您的回答中有多个", noun) + "。请只给一个。"
+	}
+	if noun != "" {
+		noun = " " + noun
+	}
+	return "There is more than one" + noun + " in your answer. Which one is it?"
+}
+
 // change asks what should change; now lists what stands, as noun and value.
 func (w words) change(now [][2]string) string {
 	list := make([]string, len(now))

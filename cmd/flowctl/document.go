@@ -27,7 +27,7 @@ func (a *app) printOutcome(doc engine.Report) {
 	case doc.Status == store.Waiting:
 		a.printWaiting(doc)
 	case doc.Status == store.Stopped && doc.Error != nil:
-		a.errln("run " + doc.Run + " stopped in state " + doc.State + ": " + a.clean(doc.Error.Message, a.Terminal.Err))
+		a.errln("run " + doc.Run + " stopped in state " + doc.State + ": " + a.clean(strings.TrimPrefix(doc.Error.Message, "state "+doc.State+": "), a.Terminal.Err))
 		a.printHint(doc.Error.Hint)
 	case doc.Status == store.Failed:
 		a.errln("run " + doc.Run + " failed in state " + doc.State)

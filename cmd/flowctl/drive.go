@@ -43,7 +43,7 @@ func (d *drive) advance(ctx context.Context) error {
 // reply answers what can be answered here. It is false when somebody else must.
 func (d *drive) reply(ctx context.Context, snap *history.Snapshot) (answered bool, err error) {
 	for _, q := range snap.Pending {
-		done := false
+		done, q := false, snap.Mask.Question(q)
 		switch {
 		case d.yes && q.Kind == history.KindConfirm:
 			yes := true

@@ -68,9 +68,10 @@ func (a *app) events(ctx context.Context, id string, f eventsFlags) error {
 // pollEvents is the time between two looks for new events.
 const pollEvents = 200 * time.Millisecond
 
-// eachEvent hands out the events of a run in order; following, until the run has ended or ctx does.
+// eachEvent hands out the events of a run in order, masked; following, until the run has ended or ctx does.
 func (p *place) eachEvent(ctx context.Context, run string, follow bool, do func(store.Event) error) error {
 	var after int64
+	var mask *history.Mask
 	for {
 		rows, err := p.db.Runs(ctx, store.Filter{ID: run})
 		if err != nil || len(rows) == 0 {
@@ -80,8 +81,9 @@ func (p *place) eachEvent(ctx context.Context, run string, follow bool, do func(
 		if err != nil {
 			return fmt.Errorf("%w: %w", engine.ErrStore, err)
 		}
+		mask = mask.AfterRows(events)
 		for _, ev := range events {
-			if err := do(ev); err != nil {
+			if err := do(mask.Row(ev)); err != nil {
 				return err
 			}
 			after = ev.Seq

@@ -112,7 +112,7 @@ func checkInputs(m *machine.Machine, inputs machine.Values, skip map[string]bool
 			wrong = append(wrong, "flow "+m.Name+" has no input "+name+"; "+hint)
 			continue
 		}
-		if err := decl.Schema.Check(inputs[name]); err != nil {
+		if err := decl.Check(inputs[name]); err != nil {
 			wrong = append(wrong, "input "+name+": "+err.Error())
 		}
 	}

@@ -26,7 +26,8 @@ func (a *app) memoryCommand() *cobra.Command {
 		Long: `Look into the long-term memory, which outlives runs, and change it. An entry has a namespace (whose memory it is, as the
 key memory of a flow says), a key, a JSON value, and a version that every change raises.
 
-In a namespace, a slash inside of an inserted value is written %2F, and a percent sign %25.`,
+In a namespace of several parts, such as customer/{{ customer }}, a slash inside of an inserted value is written %2F, and
+a percent sign %25.`,
 		Example: `  flowctl memory ls
   flowctl memory get customer/ann address
   flowctl memory set customer/ann address '{"city": "Bonn"}'

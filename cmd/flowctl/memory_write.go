@@ -92,13 +92,16 @@ func (a *app) memorySet(ctx context.Context, w store.MemoryWrite, text string) e
 	if err != nil {
 		return err
 	}
+	if v == nil {
+		return usagef("take a key out with: flowctl memory rm "+shellQuote(w.Namespace)+" "+shellQuote(w.Key), "null cannot be remembered")
+	}
 	k, err := a.openMemory(ctx, a.open)
 	if err != nil {
 		return err
 	}
 	defer k.close()
 	if w.Value, err = k.memoryValue(v); err != nil {
-		return usagef("take a key out with: flowctl memory rm", "%v", err)
+		return usagef("", "%v", err)
 	}
 	w.Namespace, w.Key = k.secrets.Text(w.Namespace), k.secrets.Text(w.Key)
 	if err := k.db.Memorize(ctx, []store.MemoryWrite{w}); err != nil {
@@ -261,7 +264,7 @@ type importEntry struct {
 
 // readEntries reads and checks the entries of a file. All that is wrong with them is said at once.
 func (a *app) readEntries(file string) ([]importEntry, error) {
-	const hint = "write what flowctl memory export prints: a list of {namespace, key, value}"
+	const hint = "what is wanted is a list of {namespace, key, value}, as memory export prints it"
 	data, err := a.readAll(file)
 	if err != nil {
 		return nil, usagef(hint, "%s cannot be read: %v", file, reason(err))
@@ -290,12 +293,12 @@ func (a *app) readEntries(file string) ([]importEntry, error) {
 		} else if !twice {
 			seen[id] = i + 1
 		}
-		if len(faults) > 0 {
-			wrong = append(wrong, fmt.Sprintf("entry %d: %s", i+1, strings.Join(faults, "; ")))
+		for _, fault := range faults {
+			wrong = append(wrong, fmt.Sprintf("entry %d: %s", i+1, fault))
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, usagef("nothing was imported; "+hint, "%s: %s", file, strings.Join(wrong, "\n  "))
+		return nil, usagef("nothing was imported; "+hint, "%s cannot be imported:\n  %s", file, strings.Join(wrong, "\n  "))
 	}
 	return entries, nil
 }
@@ -340,7 +343,7 @@ func readEntry(item machine.Value) (importEntry, []string) {
 	case nil:
 	case int64:
 		if e.version = &v; v < 0 {
-			faults = append(faults, fmt.Sprintf("version %d is none; they begin with 1", v))
+			faults = append(faults, fmt.Sprintf("version %d is no version; they begin with 1", v))
 		}
 	default:
 		faults = append(faults, "version is no whole number")

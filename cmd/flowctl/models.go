@@ -214,11 +214,11 @@ func (a *app) checkModels(models *catalog.Catalog, m *machine.Machine, scripts m
 }
 
 func (a *app) checkModel(models *catalog.Catalog, m *machine.Machine, name, then string) error {
-	if ready, _ := models.Case(m, name); ready == machine.ModelMissing {
+	if !models.Ready(m, name) {
 		a.errln("warning: no key for model " + name + " is set (" + strings.Join(models.KeyNames(m, name), " or ") + "); " + then)
 		return nil
 	}
-	_, err := models.Open(m, model.Use{Name: name})
+	err := models.Check(m, name)
 	var failed *model.Error
 	switch {
 	case err == nil:

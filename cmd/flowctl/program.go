@@ -156,7 +156,7 @@ from there after any stop.`,
 	flags.BoolVarP(&a.flags.Verbose, "verbose", "v", false, "write the log to stderr; beside --log, show progress there")
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.resumeCommand(), a.cancelCommand(), a.lsCommand(),
 		a.showCommand(), a.eventsCommand(), a.viewCommand(), a.validateCommand(), a.explainCommand(), a.graphCommand(), a.schemaCommand(),
-		a.initCommand(), a.memoryCommand(), a.versionCommand(), a.completionCommand())
+		a.initCommand(), a.memoryCommand(), a.toolsCommand(), a.versionCommand(), a.completionCommand())
 	return root
 }
 

@@ -32,6 +32,7 @@ func Apply(s *Snapshot, ev Event) error {
 		return &DamagedError{Seq: ev.Seq, Type: string(ev.Data.Type()), Err: fmt.Errorf("the run ended with event %d", s.Seq)}
 	}
 	s.clock(ev)
+	s.Mask = s.Mask.After(ev.Data)
 	switch d := ev.Data.(type) {
 	case *RunStarted, *RunWaiting, *RunStopped, *RunResumed, *RunFinished, *FlowSwitched, *LimitRaised:
 		s.applyRun(ev)
@@ -47,7 +48,7 @@ func Apply(s *Snapshot, ev Event) error {
 		s.Spent.Notes = append(s.Spent.Notes, d.Text)
 	case *ToolStarted:
 		s.closeCall(ev.Key)
-		s.Open = append(s.Open, OpenCall{Key: ev.Key, Tool: d.Tool, Call: d.Call, Args: d.Args})
+		s.Open = append(s.Open, OpenCall{Key: ev.Key, Tool: d.Tool, Call: d.Call, Args: d.Args, SecretArgs: d.SecretArgs})
 	case *ModelCalled:
 		s.applyModel(ev, d)
 	case *Summarised:
@@ -104,6 +105,7 @@ func (s *Snapshot) applyRun(ev Event) {
 		}
 		if text, ok := d.Inputs[d.Message].(string); ok && text != "" {
 			s.message(ev, RoleHuman, text)
+			s.newest().Secret = slices.Contains(d.Secrets, d.Message)
 		}
 	case *RunWaiting:
 		s.Status = store.Waiting
@@ -215,7 +217,7 @@ func (s *Snapshot) finishCall(ev Event, d *ToolFinished) {
 	}
 	if d.Call != "" {
 		s.message(ev, RoleTool, "")
-		msg := &s.Talk.Messages[len(s.Talk.Messages)-1]
+		msg := s.newest()
 		msg.CallID = d.Call
 		msg.fill(ev)
 	}
@@ -254,6 +256,9 @@ func (s *Snapshot) message(ev Event, role Role, text string) {
 		Step: ev.Step, Content: Content{Text: text}, Loaded: true})
 }
 
+// newest gives the newest message.
+func (s *Snapshot) newest() *Message { return &s.Talk.Messages[len(s.Talk.Messages)-1] }
+
 // applyQuestion keeps the list of pending questions. The run is at work again when the last of them is answered.
 func (s *Snapshot) applyQuestion(ev Event) {
 	switch d := ev.Data.(type) {
@@ -266,6 +271,7 @@ func (s *Snapshot) applyQuestion(ev Event) {
 	case *Answered:
 		if q, ok := s.Question(ev.Key); ok && d.Text != "" && q.Kind != KindApproval {
 			s.message(ev, RoleHuman, d.Text)
+			s.newest().Secret = d.Secret
 		}
 	}
 	for i, q := range s.Pending {

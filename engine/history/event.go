@@ -77,6 +77,8 @@ type RunStarted struct {
 
 	// Scripts are files whose answers stand for models, by the name of the model, for the whole run.
 	Scripts map[string]string `json:"scripts,omitempty"`
+
+	Secrets []string `json:"secrets,omitempty"` // names of the inputs and variables that nobody is shown
 }
 
 // StateEntered begins a step.
@@ -93,6 +95,7 @@ type AttemptFailed struct {
 
 	// Of a model: its name, the turn, the number of the try from 1, and how long the next one waits, in milliseconds.
 	Model   string `json:"model,omitempty"`
+	By      string `json:"by,omitempty"` // another model that stood in for it
 	Turn    int64  `json:"turn,omitempty"`
 	Attempt int64  `json:"attempt,omitempty"`
 	WaitMS  int64  `json:"wait_ms,omitempty"`
@@ -103,6 +106,8 @@ type ToolStarted struct {
 	Tool string         `json:"tool"`
 	Args machine.Values `json:"args"`
 	Call string         `json:"call,omitempty"` // id of the model's call that it is
+
+	SecretArgs []string `json:"secret_args,omitempty"` // names of the arguments that nobody is shown
 }
 
 // ToolFinished is the result of a call.
@@ -113,6 +118,9 @@ type ToolFinished struct {
 	Result tool.Result    `json:"result"`
 	MS     int64          `json:"ms"`             // duration in milliseconds
 	Call   string         `json:"call,omitempty"` // id of the model's call that it answers
+
+	SecretArgs []string `json:"secret_args,omitempty"` // names of the arguments that nobody is shown
+	Secret     bool     `json:"secret,omitempty"`      // nor is the result
 }
 
 // QuestionKind says what is waited for.
@@ -143,6 +151,9 @@ type Asked struct {
 	Tool     string        `json:"tool,omitempty"` // of an approval or a doubt
 	Args     machine.Value `json:"args,omitempty"` // of that call
 	Due      *time.Time    `json:"due,omitempty"`
+
+	SecretArgs []string `json:"secret_args,omitempty"` // names of the arguments that nobody is shown
+	Secret     bool     `json:"secret,omitempty"`      // nor will the answer be
 }
 
 // By says who answered.
@@ -162,6 +173,7 @@ type Answered struct {
 	Choice    string        `json:"choice,omitempty"` // the chosen key
 	Interrupt string        `json:"interrupt,omitempty"`
 	By        By            `json:"by"`
+	Secret    bool          `json:"secret,omitempty"` // nobody is shown value and text
 }
 
 // Verdict is what a human says of a write whose result is unknown.
@@ -179,6 +191,7 @@ type DoubtResolved struct {
 	Verdict Verdict       `json:"verdict"`
 	Value   machine.Value `json:"value,omitempty"` // the result, with Done
 	By      By            `json:"by"`
+	Secret  bool          `json:"secret,omitempty"` // nobody is shown the value
 }
 
 // Expired says that the human's time for a question ran out.
@@ -186,8 +199,9 @@ type Expired struct{}
 
 // VarSet writes a variable; a nil value unsets it.
 type VarSet struct {
-	Name  string        `json:"name"`
-	Value machine.Value `json:"value"`
+	Name   string        `json:"name"`
+	Value  machine.Value `json:"value"`
+	Secret bool          `json:"secret,omitempty"` // nobody is shown the value
 }
 
 // Said is something told to the human.
@@ -232,6 +246,8 @@ type FlowSwitched struct {
 	Inputs machine.Values    `json:"inputs"` // inputs and variables as they are from now on
 	Vars   machine.Values    `json:"vars"`
 	Map    map[string]string `json:"map,omitempty"` // old state name to new
+
+	Secrets []string `json:"secrets,omitempty"` // names of the inputs and variables that nobody is shown
 }
 
 // RunWaiting says that the run waits.

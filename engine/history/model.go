@@ -17,6 +17,7 @@ type ModelCalled struct {
 	Label   string  `json:"label"`            // what the handler wanted, such as extract
 	Name    string  `json:"name"`             // of the model in the flow
 	Model   string  `json:"model"`            // as the endpoint calls it
+	By      string  `json:"by,omitempty"`     // the model in the flow that answered, where it stood in for that one
 	Turn    int64   `json:"turn"`             // of the step, from 1
 	Request Request `json:"request"`          // what was sent
 	Cached  bool    `json:"cached,omitempty"` // the answer is an earlier one, to the same request
@@ -53,6 +54,7 @@ type ModelUsage struct {
 	CachedTokens     int64    `json:"cached_tokens,omitempty"`
 	ReasoningTokens  int64    `json:"reasoning_tokens,omitempty"`
 	Cost             *float64 `json:"cost,omitempty"`
+	Estimated        bool     `json:"estimated,omitempty"` // the endpoint does not say: they are counted here
 }
 
 // ModelCall is a tool call that a model asks for. Its id is unique in the run and made by the engine: what an endpoint
@@ -67,13 +69,13 @@ type ModelCall struct {
 type Request struct {
 	System   string  `json:"system,omitempty"`   // hash of the system text
 	Task     string  `json:"task,omitempty"`     // hash of the task text
+	HowTo    string  `json:"how_to,omitempty"`   // hash of how to answer, for models that have calls of their own
 	Examples string  `json:"examples,omitempty"` // hash of the messages of the examples, as JSON
 	Tools    string  `json:"tools,omitempty"`    // hash of the tools that were offered, as JSON
 	Answer   string  `json:"answer,omitempty"`   // hash of the schema of the answer
 	Messages []Range `json:"messages,omitempty"`
 	Summary  string  `json:"summary,omitempty"` // hash of what stands in the place of messages that have no room
 	Cut      []Cut   `json:"cut,omitempty"`     // messages that were shortened
-	Again    int64   `json:"again,omitempty"`   // how many answers of this exchange stand behind the messages, with what was wrong
 	NoSchema bool    `json:"no_schema,omitempty"`
 	GoOn     string  `json:"go_on,omitempty"`    // what the user says where nobody else said something last
 	Protocol string  `json:"protocol,omitempty"` // json: the model put it in text
@@ -102,16 +104,24 @@ func (e *ModelCalled) values() []*machine.Value { return []*machine.Value{&e.Ans
 // Final says whether the exchange ended with this answer.
 func (e *ModelCalled) Final() bool { return e.Wrong == "" }
 
+// Answerer names the model in the flow that answered.
+func (e *ModelCalled) Answerer() string {
+	if e.By != "" {
+		return e.By
+	}
+	return e.Name
+}
+
 // applyModel counts what an answer used, and takes it into the conversation.
 func (s *Snapshot) applyModel(ev Event, d *ModelCalled) {
 	s.Turns++
-	if d.NoSchema && !slices.Contains(s.NoSchema, d.Name) {
-		s.NoSchema = append(s.NoSchema[:len(s.NoSchema):len(s.NoSchema)], d.Name)
+	if name := d.Answerer(); d.NoSchema && !slices.Contains(s.NoSchema, name) {
+		s.NoSchema = append(s.NoSchema[:len(s.NoSchema):len(s.NoSchema)], name)
 	}
 	if !d.Cached {
 		s.spend(d.ModelUsage)
 	}
-	if d.Counted > 0 && !d.Cached {
+	if d.Counted > 0 && !d.Cached && !d.Estimated {
 		s.correct(d)
 	}
 	if !d.Final() || d.Aside || !d.Problem.None() {
@@ -127,7 +137,7 @@ func (s *Snapshot) correct(d *ModelCalled) {
 	for name, c := range s.Corrections {
 		corrections[name] = c
 	}
-	corrections[d.Name] = corrections[d.Name].Add(d.Counted, d.PromptTokens)
+	corrections[d.Answerer()] = corrections[d.Answerer()].Add(d.Counted, d.PromptTokens)
 	s.Corrections = corrections
 }
 

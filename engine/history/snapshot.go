@@ -35,6 +35,8 @@ type Snapshot struct {
 
 // Asking is what later requests to models go by.
 type Asking struct {
+	Mask *Mask // keeps the values of secret variables out of them, and out of all that is shown; nil: there are none
+
 	Turns    int64    // answers of models in the present step, those that would not do among them
 	NoSchema []string // models whose endpoint does not take a schema for the answer
 	Warned   []string // kind and model of the warnings that were given
@@ -93,6 +95,7 @@ type Message struct {
 	Step   int64
 	CallID string // of a tool message: the call that it answers
 	Calls  int    // of an assistant message: how many calls it makes
+	Secret bool   // of a human message: it answers a question for a secret variable, and no model is shown it
 
 	Content `json:"-"`
 	Loaded  bool `json:"-"`
@@ -126,6 +129,7 @@ type Question struct {
 type OpenCall struct {
 	Key, Tool, Call string
 	Args            machine.Values
+	SecretArgs      []string // names of those that nobody is shown
 }
 
 // CallKey is equal for calls of the same tool with the same arguments.
@@ -212,7 +216,7 @@ func (s *Snapshot) Due() time.Time {
 func (s *Snapshot) NewestMessage() int64 { return int64(len(s.Talk.Messages)) }
 
 // checkpointVersion changes whenever the shape of Snapshot does, so that no version reads another's checkpoints.
-const checkpointVersion = 2
+const checkpointVersion = 3
 
 type checkpoint struct {
 	Version  int

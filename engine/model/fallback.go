@@ -27,9 +27,10 @@ type Named struct {
 func (f *Fallback) Generate(ctx context.Context, req Request) (Response, error) {
 	var failed []*Error
 	for i, m := range f.Models {
-		resp, err := m.Model.Generate(ctx, req)
+		resp, err := m.Model.Generate(ctx, named(req, m.Name, i))
 		if err == nil {
 			if i > 0 {
+				resp.By = m.Name
 				resp.Notes = append(resp.Notes[:len(resp.Notes):len(resp.Notes)], f.note(failed, i))
 			}
 			return resp, nil
@@ -43,10 +44,21 @@ func (f *Fallback) Generate(ctx context.Context, req Request) (Response, error) 
 		}
 		failed = append(failed, e)
 		if i+1 < len(f.Models) && req.Failed != nil {
-			req.Failed(Attempt{Number: max(e.Attempts, 1), Err: e, Next: f.Models[i+1].Name})
+			named(req, m.Name, i).Failed(Attempt{Number: max(e.Attempts, 1), Err: e, Next: f.Models[i+1].Name})
 		}
 	}
 	return Response{}, f.all(failed)
+}
+
+// named tells the failed tries of a model that stands in for another under its own name.
+func named(req Request, name string, i int) Request {
+	if tell := req.Failed; i > 0 && tell != nil {
+		req.Failed = func(a Attempt) {
+			a.Model = name
+			tell(a)
+		}
+	}
+	return req
 }
 
 func goesOn(c Class) bool {

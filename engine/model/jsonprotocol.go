@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -32,10 +33,11 @@ const (
 // Sent gives a request as it is put to the model. It changes nothing that the request points to.
 func (p *JSONProtocol) Sent(req Request) Request {
 	sent := req
-	sent.Messages = asText(req.Messages)
+	sent.Messages = asText(req.Messages, !plain(req))
 	if plain(req) {
 		return sent
 	}
+	sent.HowTo = ""
 	tools, final := splitTools(req)
 	sent.Tools = nil
 	sent.Messages = withInstructions(sent.Messages, instructions(tools, final))
@@ -49,16 +51,25 @@ func plain(req Request) bool { return len(req.Tools) == 0 && req.Answer == nil }
 // Generate implements Model.
 func (p *JSONProtocol) Generate(ctx context.Context, req Request) (Response, error) {
 	sent := p.Sent(req)
-	if plain(req) {
-		return p.Model.Generate(ctx, sent)
+	if !plain(req) {
+		sent.Stream = nil
 	}
-	sent.Stream = nil
 	resp, err := p.Model.Generate(ctx, sent)
+	var failed *Error
+	if errors.As(err, &failed) {
+		inText := *failed
+		inText.InText = true
+		return resp, &inText
+	}
 	if err != nil {
 		return resp, err
 	}
+	resp.InText = true
+	if plain(req) {
+		return resp, nil
+	}
 	if len(resp.Message.Calls) == 0 { // a model that can call after all is understood too
-		resp = readAction(resp, offers(req.Tools, FinishTool))
+		resp = readAction(resp, offers(req.Tools, FinishTool), req.Answer != nil)
 	}
 	if req.Stream != nil && resp.Message.Text != "" {
 		req.Stream(resp.Message.Text)
@@ -144,9 +155,10 @@ func protocolSchema(tools []Tool, final json.RawMessage) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// asText writes calls and their results as the protocol has them. Messages of the user that follow each other become one,
+// asText writes calls and their results as the protocol has them, and in objects also what else an assistant said: each of
+// its messages shows the form that is wanted. Messages of the user that follow each other become one,
 // since many small models want the two sides to take turns.
-func asText(messages []Message) []Message {
+func asText(messages []Message, objects bool) []Message {
 	var out []Message
 	say := func(m Message) {
 		if n := len(out); n > 0 && m.Role == User && out[n-1].Role == User {
@@ -158,6 +170,9 @@ func asText(messages []Message) []Message {
 	for i := 0; i < len(messages); i++ {
 		m := messages[i]
 		if m.Role != Assistant || len(m.Calls) == 0 {
+			if m.Role == Assistant && objects {
+				m.Text = answerText(m.Text)
+			}
 			say(m)
 			continue
 		}
@@ -194,6 +209,24 @@ func callText(c Call, thought string) string {
 	return fmt.Sprintf(`{"thought": %s, "action": "use_tool", "tool_name": %s, "tool_args": %s}`, quoted(thought), quoted(c.Name), args)
 }
 
+// answerText writes an answer as the object by which the model would give it. An object of the protocol stays as it is.
+func answerText(text string) string {
+	answer := quoted(text)
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) {
+		var a action
+		if json.Unmarshal([]byte(trimmed), &a) == nil && !a.bare() {
+			return text
+		}
+		answer = compact(json.RawMessage(trimmed))
+	}
+	return fmt.Sprintf(`{"thought": "", "action": "finish", "final_answer": %s}`, answer)
+}
+
+// bare says whether an object has none of the protocol's fields: it is an answer without its envelope.
+func (a action) bare() bool {
+	return absent(a.Action) && absent(a.ToolName) && absent(a.ToolArgs) && absent(a.FinalAnswer)
+}
+
 // action is the protocol's object. What has the wrong type is said in words, so nothing is decoded further here.
 type action struct {
 	Thought     json.RawMessage `json:"thought"`
@@ -203,8 +236,9 @@ type action struct {
 	FinalAnswer json.RawMessage `json:"final_answer"`
 }
 
-// readAction turns the object of an answer into what a model with tool calls would have given.
-func readAction(resp Response, finishTool bool) Response {
+// readAction turns the object of an answer into what a model with tool calls would have given. Where an object is wanted
+// (finishTool, object), one without the protocol's envelope is the answer itself: whether it fits is for its schema to say.
+func readAction(resp Response, finishTool, object bool) Response {
 	raw, err := Object(resp.Message.Text)
 	if err != nil {
 		resp.Problem = err.Error()
@@ -231,6 +265,10 @@ func readAction(resp Response, finishTool bool) Response {
 		resp.Message.Calls = []Call{{Name: FinishTool, Args: textOf(a.FinalAnswer)}}
 	case name == actionFinish:
 		resp.Thought, resp.Message.Text = textOf(a.Thought), textOf(a.FinalAnswer)
+	case a.bare() && finishTool:
+		resp.Message.Text, resp.Message.Calls = "", []Call{{Name: FinishTool, Args: string(raw)}}
+	case a.bare() && object:
+		resp.Message.Text = string(raw)
 	case absent(a.Action):
 		resp.Problem = `the JSON object has no action; it must be "use_tool" or "finish"`
 	default:

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -32,6 +33,9 @@ const FinishTool = "finish"
 type Request struct {
 	Messages []Message
 	Tools    []Tool
+	// HowTo says how to answer, in words for models that have calls of their own: it is the end of the system text, where
+	// Native puts it. A protocol in text has words of its own for it.
+	HowTo string
 	// Answer is the JSON Schema of the whole answer, for endpoints that can hold to one; nil: any text.
 	Answer json.RawMessage
 	// NoSchema says that the endpoint has refused a schema before (NoteNoSchema), so that none is sent with the request.
@@ -60,10 +64,19 @@ type Origin struct {
 
 // Attempt is one failed try of a request that is tried again.
 type Attempt struct {
+	Model  string        // that failed, where it is another than the one that was asked
 	Number int64         // from 1
 	Err    *Error        // why it failed
 	Wait   time.Duration // until the next try
 	Next   string        // the model that is asked next, where it is another one
+}
+
+// Native gives the messages of a request as a model with calls of its own is sent them.
+func (r Request) Native() []Message {
+	if r.HowTo == "" {
+		return r.Messages
+	}
+	return withInstructions(slices.Clone(r.Messages), r.HowTo)
 }
 
 // Message is one message of a request or, from an assistant, of a response.
@@ -114,6 +127,12 @@ type Response struct {
 	Thought string
 	// Aloud says that Message.Reasoning stood in the text of the answer, so that no endpoint wants it back.
 	Aloud bool
+	// By names the model that answered, where it is another than the one that was asked; InText says that it made the answer
+	// by JSONProtocol.
+	By     string
+	InText bool
+	// Estimated says that the endpoint did not say what was used: Usage is counted here.
+	Estimated bool
 	// Problem says what is wrong with the form of the answer, in words for the model that is asked again; "" if nothing
 	// is. Message.Text is then the answer as it came, without calls.
 	Problem string
@@ -163,6 +182,10 @@ type Error struct {
 
 	// Until is when the endpoint wants to be asked again, where that is later than anybody waits for; else zero.
 	Until time.Time
+	// Usage is what the failed exchange has used all the same, as far as the endpoint says; ID is how it calls the model.
+	Usage  Usage
+	ID     string
+	InText bool // the request was put as JSONProtocol puts it
 	// Attempts is how often the request was tried by Retry, so that nothing around it tries again; 0: not counted.
 	Attempts int64
 }

@@ -18,9 +18,9 @@ type Opened struct {
 	// SendsReasoning says that the reasoning of earlier turns goes back to the endpoint.
 	SendsReasoning bool
 
-	// Sent gives a request as the model puts it to its endpoint: with the tools as text, for one that has no calls of its
-	// own. Nil: as it is.
-	Sent func(Request) Request
+	// InText says that the model makes its calls in text, by JSONProtocol. Endpoint is where it is asked.
+	InText   bool
+	Endpoint string
 
 	// Leftovers lists the answers of a script that none of a run's requests got. Nil: it is no script.
 	Leftovers func(asked []Origin) []string

@@ -25,6 +25,7 @@ type Redactor struct {
 	marks  map[string]string   // form to mark; empty: no secrets
 	starts map[uint16][]string // the forms that begin with two given bytes, longer ones first
 	hint   [1 << 10]uint64     // a bit for each key of starts, so that most of a text is passed over quickly
+	whole  string              // stands for a text that could not be cleaned otherwise
 }
 
 // New makes a redactor of secrets by name. All that is wrong is reported at once, by name and never with a value: a name
@@ -41,7 +42,7 @@ func New(values map[string]string) (*Redactor, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	r := &Redactor{marks: map[string]string{}, starts: map[uint16][]string{}}
+	r := &Redactor{marks: map[string]string{}, starts: map[uint16][]string{}, whole: wholeMark}
 	for _, name := range names {
 		for _, form := range forms(values[name]) {
 			if _, taken := r.marks[form]; !taken {
@@ -49,6 +50,12 @@ func New(values map[string]string) (*Redactor, error) {
 			}
 		}
 	}
+	r.index()
+	return r, nil
+}
+
+// index makes the forms of r findable.
+func (r *Redactor) index() {
 	for _, form := range machine.SortedNames(r.marks) {
 		at := start(form)
 		r.starts[at] = append(r.starts[at], form)
@@ -57,7 +64,6 @@ func New(values map[string]string) (*Redactor, error) {
 	for _, list := range r.starts {
 		sort.SliceStable(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
 	}
-	return r, nil
 }
 
 // start gives the first two bytes of s, which has at least two.
@@ -85,7 +91,7 @@ func check(name, value string, names []string) error {
 
 func mark(name string) string { return "[secret:" + name + "]" }
 
-// wholeMark stands for a text that could not be cleaned otherwise.
+// wholeMark stands for a text that New's redactor could not clean otherwise.
 const wholeMark = "[secret]"
 
 // Text replaces the secrets in s. Text without secrets is given back as it is, without a copy; text that has been
@@ -103,7 +109,7 @@ func (r *Redactor) Text(s string) string {
 		}
 		s = next
 	}
-	return wholeMark
+	return r.whole
 }
 
 func (r *Redactor) none() bool { return r == nil || len(r.marks) == 0 }

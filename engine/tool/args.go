@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,9 +20,6 @@ func parseArgs(text json.RawMessage) (machine.Values, error) {
 	v, err := machine.DecodeValue(text)
 	if err != nil {
 		return nil, fmt.Errorf("its arguments must be one JSON object: %w", err)
-	}
-	if name := twice(json.NewDecoder(bytes.NewReader(text))); name != "" {
-		return nil, fmt.Errorf("%s stands twice in one object of its arguments, and only one of the two can be meant", quote(name))
 	}
 	switch x := v.(type) {
 	case nil:
@@ -58,45 +54,6 @@ func fit(parameters machine.Schema, args machine.Values, open bool) (machine.Val
 		problems = append(problems, err.Error()+hint(err, known))
 	}
 	return values, problems
-}
-
-// twice reads JSON that is known to be right, and gives the first name that an object in it has twice, "" if there is none.
-// Readers differ in which of the two they take.
-func twice(dec *json.Decoder) string {
-	type level struct {
-		seen map[string]bool // nil: a list
-		name bool            // a name comes next, in an object
-	}
-	var levels []level
-	for {
-		t, err := dec.Token()
-		if err != nil { // the end
-			return ""
-		}
-		inside := len(levels) - 1
-		switch {
-		case t == json.Delim('{'):
-			levels = append(levels, level{seen: map[string]bool{}, name: true})
-			continue
-		case t == json.Delim('['):
-			levels = append(levels, level{})
-			continue
-		case t == json.Delim('}') || t == json.Delim(']'):
-			levels = levels[:inside]
-			inside--
-		case inside >= 0 && levels[inside].seen != nil && levels[inside].name:
-			name, _ := t.(string)
-			if levels[inside].seen[name] {
-				return name
-			}
-			levels[inside].seen[name] = true
-			levels[inside].name = false
-			continue
-		}
-		if inside >= 0 { // a value has ended
-			levels[inside].name = true
-		}
-	}
 }
 
 // hint says what to do where a list or an object was wanted and text came that holds one as JSON. It is not read as such: what

@@ -4,8 +4,9 @@
 //
 // A call goes through four places. Set.Prepare refuses it or gives a Prepared call, whose arguments are the one value
 // that is approved, recorded and run. Runner.Run runs one prepared call. Runner.Batch runs the calls of one model turn:
-// reads beside each other, everything else one after another in call order. Func makes a tool of a Go function.
+// reads beside each other, and those of one tool in one request where it takes them together (Tool.Batch), everything else one
+// after another in call order. Func makes a tool of a Go function.
 //
 // The kinds of tools are in the sub-packages; each gives a Kind. The package imports flows/machine and flows/spell only,
-// and nothing of the store. Read tool.go first, then set.go and run.go.
+// and nothing of the store. Read tool.go first, then set.go, args.go, batch.go and run.go.
 package tool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,11 +59,10 @@ func TestWhatACallWritesGoesWithItsGoodResultOnly(t *testing.T) {
 
 // A try that failed, or that was left behind and still writes, leaves nothing in what the next one stores.
 func TestEachTryWritesForItself(t *testing.T) {
-	tries := 0
+	var tries atomic.Int64
 	release, gone := make(chan struct{}), make(chan struct{})
 	out, writes := remembering(t, func(_ context.Context, call tool.Call) (machine.Value, error) {
-		tries++
-		if tries > 1 {
+		if tries.Add(1) > 1 {
 			return "done", call.Memory.Write("k", "second", nil)
 		}
 		defer close(gone)

@@ -20,8 +20,9 @@ const (
 	spread      = 0.5 // a wait is between this part less and this part more
 )
 
-// retries gives how often a call may be made again: never, if it changes the world in a way that its key does not guard.
-func retries(spec machine.ToolSpec) int {
+// RetriesOf gives how often a call of a tool may be made again: never, if it changes the world in a way that its key does
+// not guard.
+func RetriesOf(spec machine.ToolSpec) int {
 	switch {
 	case spec.Effect == machine.EffectWrite || spec.Effect == "":
 		return 0
@@ -52,7 +53,8 @@ func (r Runner) attempts(ctx context.Context, jobs []Job, again againFunc) ([]Ou
 		return outcomes
 	}
 	if r.Breakers == nil {
-		return run(), stopped
+		outcomes := run()
+		return outcomes, stopped
 	}
 	outcomes := r.Breakers.do(jobs, run)
 	return outcomes, stopped
@@ -70,8 +72,11 @@ func (r Runner) tries(ctx context.Context, jobs []Job, again againFunc) ([]Outco
 	}
 	for try := 1; ; try++ {
 		left = r.try(ctx, jobs, left, outcomes)
-		if ctx.Err() != nil || try > retries(jobs[0].Prepared.Tool.Spec) || len(left) == 0 {
+		if try > RetriesOf(jobs[0].Prepared.Tool.Spec) || len(left) == 0 {
 			return outcomes, nil
+		}
+		if ctx.Err() != nil {
+			return cutShort(outcomes, left), nil
 		}
 		wait := time.Duration(float64(waits.NextBackOff()) * (1 - spread + 2*spread*r.random()))
 		for _, k := range left {
@@ -83,9 +88,17 @@ func (r Runner) tries(ctx context.Context, jobs []Job, again againFunc) ([]Outco
 			}
 		}
 		if r.sleep(ctx, wait) != nil {
-			return outcomes, nil
+			return cutShort(outcomes, left), nil
 		}
 	}
+}
+
+// cutShort marks calls that would have been made again.
+func cutShort(outcomes []Outcome, left []int) []Outcome {
+	for _, k := range left {
+		outcomes[k].CutShort = true
+	}
+	return outcomes
 }
 
 // try makes the calls at the given places in one request, and gives the places of those that may go better later.
@@ -96,6 +109,9 @@ func (r Runner) try(ctx context.Context, jobs []Job, places []int, outcomes []Ou
 	}
 	for i, out := range r.request(ctx, request) {
 		k := places[i]
+		if outcomes[k].Result.Status == Unknown && out.Result.Status == Unavailable {
+			out.Result.Status = Unknown // what an earlier try has done nobody knows still
+		}
 		outcomes[k] = out
 		if passing(jobs[k].Prepared, out) {
 			left = append(left, k)

@@ -60,6 +60,7 @@ type Outcome struct {
 	Duration time.Duration
 	Ran      bool   // false: the tool was never started
 	Stack    string // where the tool panicked, for the log; "" if it did not
+	CutShort bool   // it would have been made again, and its caller's end came before
 }
 
 // Run runs one call and waits for its end, at most for the tool's timeout and a moment more. call.Args is set from p.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"flowctl/engine/history"
@@ -21,6 +22,7 @@ type Headings struct {
 // Task is the task layer of a request: what is to be done, and what is known.
 type Task struct {
 	Text     string
+	Data     []Var // what the text is about, such as what a human wrote; below it
 	Vars     []Var
 	Memory   []Var // the best first
 	Attempts []history.Attempt
@@ -28,17 +30,22 @@ type Task struct {
 
 // Render gives the text of the layer. What never changes stands first, for the sake of endpoints that keep the beginning of
 // a request in a cache. Values are JSON, so that none can be taken for something else.
-func (t Task) Render(h Headings) string { return t.render(h, valueTexts(t.Vars), valueTexts(t.Memory)) }
+func (t Task) Render(h Headings) string {
+	return t.render(h, valueTexts(t.Data), valueTexts(t.Vars), valueTexts(t.Memory))
+}
 
-func (t Task) render(h Headings, vars, memory []string) string {
+func (t Task) render(h Headings, data, vars, memory []string) string {
 	parts := []string{strings.TrimSpace(t.Text)}
 	section := func(heading string, lines []string) {
 		if len(lines) > 0 {
 			parts = append(parts, heading+"\n"+strings.Join(lines, "\n"))
 		}
 	}
-	section(h.Values, named(t.Vars, vars))
-	section(h.Memory, named(t.Memory, memory))
+	if len(data) > 0 {
+		parts = append(parts, strings.Join(named("", t.Data, data), "\n"))
+	}
+	section(h.Values, named("- ", t.Vars, vars))
+	section(h.Memory, named("- ", t.Memory, memory))
 	var attempts []string
 	for _, a := range t.Attempts {
 		attempts = append(attempts, attemptLines(a)...)
@@ -47,10 +54,10 @@ func (t Task) render(h Headings, vars, memory []string) string {
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-func named(vars []Var, texts []string) []string {
+func named(mark string, vars []Var, texts []string) []string {
 	lines := make([]string, len(texts))
 	for i, text := range texts {
-		lines[i] = "- " + vars[i].Name + ": " + text
+		lines[i] = mark + vars[i].Name + ": " + text
 	}
 	return lines
 }
@@ -90,45 +97,60 @@ func jsonText(v machine.Value) string {
 // the oldest attempts; then the longest values are cut inside. What is to be done, and the names of what is known, stay: a
 // *BudgetError says that there is no room for them.
 func (t Task) Fit(h Headings, c tokens.Counter, limit int64) (string, error) {
-	for {
-		text := t.Render(h)
-		switch {
-		case c.Count(text) <= limit:
-			return text, nil
-		case len(t.Memory) > 0:
-			t.Memory = t.Memory[:len(t.Memory)-1]
-			continue
-		case len(t.Attempts) > 0:
-			t.Attempts = t.Attempts[1:]
-			continue
-		}
-		return t.cut(h, c, limit)
+	if text := t.Render(h); c.Count(text) <= limit {
+		return text, nil
 	}
+	all := t
+	fits := func() bool { return c.Count(t.Render(h)) <= limit }
+	// What is left of a list is found by halving: with every further item it takes more.
+	kept := sort.Search(len(all.Memory), func(n int) bool {
+		t.Memory = all.Memory[:n+1]
+		return !fits()
+	})
+	t.Memory = all.Memory[:kept]
+	if kept > 0 || fits() {
+		return t.Render(h), nil
+	}
+	kept = sort.Search(len(all.Attempts), func(n int) bool {
+		t.Attempts = all.Attempts[len(all.Attempts)-n-1:]
+		return !fits()
+	})
+	t.Attempts = all.Attempts[len(all.Attempts)-kept:]
+	if kept > 0 || fits() {
+		return t.Render(h), nil
+	}
+	return t.cut(h, c, limit)
 }
 
 // cut cuts the values to the largest share that all of them can have.
 func (t Task) cut(h Headings, c tokens.Counter, limit int64) (string, error) {
-	whole := valueTexts(t.Vars)
+	data, vars := valueTexts(t.Data), valueTexts(t.Vars)
 	with := func(share int64) string {
-		texts := slices.Clone(whole)
-		for i := range texts {
-			texts[i] = shortText(texts[i], c, share)
-		}
-		return t.render(h, texts, nil)
+		return t.render(h, shortTexts(data, c, share), shortTexts(vars, c, share), nil)
 	}
 	frame := with(0)
 	need := c.Count(frame)
 	if need > limit {
 		return "", &BudgetError{Layer: "task", Need: need, Limit: limit}
 	}
-	sizes := make([]int64, len(whole))
-	for i, text := range whole {
-		sizes[i] = c.Count(text)
+	var sizes []int64
+	mark, marks := c.Count(cutMark), int64(0)
+	for _, text := range slices.Concat(data, vars) {
+		size := c.Count(text)
+		sizes, marks = append(sizes, size), marks+min(size, mark)
 	}
-	for share := fairShare(sizes, limit-need); share > 0; share -= share/8 + 1 {
+	for share := fairShare(sizes, limit-need+marks); share > 0; share -= share/8 + 1 {
 		if text := with(share); c.Count(text) <= limit {
 			return text, nil
 		}
 	}
 	return frame, nil
+}
+
+func shortTexts(texts []string, c tokens.Counter, share int64) []string {
+	short := make([]string, len(texts))
+	for i, text := range texts {
+		short[i] = shortText(text, c, share)
+	}
+	return short
 }

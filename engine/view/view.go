@@ -34,7 +34,7 @@ func Build(state *machine.State, snap *history.Snapshot, values machine.Values) 
 	return v
 }
 
-// messages selects what was said. A state's own messages are those of the present step and what the human has said since
+// messages selects what was said, apart from answers to secret questions. A state's own messages are those of the present step and what the human has said since
 // the state was last left. Calls and their results stay together; those of the present step are shown in any case, since
 // its model would otherwise not know what it has done.
 func messages(state *machine.State, snap *history.Snapshot) []history.Message {
@@ -44,6 +44,9 @@ func messages(state *machine.State, snap *history.Snapshot) []history.Message {
 	units := units(snap.Talk.Messages)
 	for i := len(units) - 1; i >= 0; i-- {
 		unit := units[i]
+		if unit[0].Secret {
+			continue
+		}
 		working := unit[0].Calls > 0 && unit[0].Step == snap.Now.Step
 		if !working {
 			if !selected(sel, unit[0], snap) || sel.Last > 0 && room == 0 {

@@ -159,6 +159,15 @@ func (e *SchemaError) Error() string {
 	return msg
 }
 
+// Unseen gives a copy that does not say what came.
+func (e *SchemaError) Unseen() *SchemaError {
+	faults := make([]SchemaFault, len(e.Faults))
+	for i, f := range e.Faults {
+		faults[i] = SchemaFault{Path: f.Path, Want: f.Want, Got: "***"}
+	}
+	return &SchemaError{Faults: faults}
+}
+
 // Matcher finds a rule in what a human wrote. It ignores case and width, and never finds a piece of a longer word, number
 // or identifier. It is safe for concurrent use.
 type Matcher interface {

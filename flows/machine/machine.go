@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -138,6 +140,34 @@ type Variable struct {
 	HasDefault bool  // an input without default must be given
 	Default    Value // the start value; nil also where there is none
 	Secret     bool  // its value is shown to no model and no human, and stands in no output
+}
+
+// Check says how a value breaks the variable's schema: a *SchemaError, or nil. The error does not say what came where the
+// variable is secret.
+func (v Variable) Check(value Value) error {
+	if v.Schema == nil {
+		return nil
+	}
+	err := v.Schema.Check(value)
+	var unfit *SchemaError
+	if v.Secret && errors.As(err, &unfit) {
+		return unfit.Unseen()
+	}
+	return err
+}
+
+// Secrets gives the names of the secret inputs and variables, sorted.
+func (m *Machine) Secrets() []string {
+	var names []string
+	for _, list := range []Ordered[Variable]{m.Inputs, m.Vars} {
+		for _, item := range list {
+			if item.Value.Secret {
+				names = append(names, item.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // State is a node of the machine.

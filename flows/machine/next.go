@@ -119,7 +119,7 @@ func (m *Machine) assignable(name string, v Value) error {
 	if v == nil {
 		return nil
 	}
-	return decl.Schema.Check(v)
+	return decl.Check(v)
 }
 
 func copyTop(vs Values) Values {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"flowctl/engine/model"
@@ -57,8 +58,9 @@ func New(opt Options) *Catalog {
 // scriptID is the name of a model that answers from a script.
 const scriptID = "script"
 
-// Case says whether a model of a flow can be called here and now, and the name by which its endpoint knows it: "" where
-// it cannot be called, or where nothing says its name. A script can always be called.
+// Case says whether a model of a flow can be called here and now, itself or one that stands in for it, and the name by
+// which its endpoint knows it: "" where it cannot be called itself, or where nothing says its name. A script can always be
+// called.
 func (c *Catalog) Case(m *machine.Machine, name string) (ready machine.ModelCase, id string) {
 	spec, _ := m.Models.Get(name)
 	switch cfg := spec.Config.(type) {
@@ -66,10 +68,25 @@ func (c *Catalog) Case(m *machine.Machine, name string) (ready machine.ModelCase
 		if cfg.Ready(c.opt.Getenv) {
 			return machine.ModelReady, cfg.ID(c.opt.Getenv)
 		}
+		if slices.ContainsFunc(cfg.Fallback, func(other string) bool { return c.Ready(m, other) }) {
+			return machine.ModelReady, ""
+		}
 	case *script.Config:
 		return machine.ModelReady, scriptID
 	}
 	return machine.ModelMissing, ""
+}
+
+// Ready says whether a model can be called itself.
+func (c *Catalog) Ready(m *machine.Machine, name string) bool {
+	spec, _ := m.Models.Get(name)
+	switch cfg := spec.Config.(type) {
+	case *openai.Config:
+		return cfg.Ready(c.opt.Getenv)
+	case *script.Config:
+		return true
+	}
+	return false
 }
 
 // KeyNames lists the variables of the environment that may hold the key of a model; nil for one without.
@@ -102,6 +119,14 @@ func (c *Catalog) Open(m *machine.Machine, use model.Use) (model.Opened, error) 
 	}
 	c.kept[as] = &kept{opened: opened, used: c.uses}
 	return opened, nil
+}
+
+// Check says why a model cannot be made here and now, whatever stands in for it. Errors are those of Open.
+func (c *Catalog) Check(m *machine.Machine, name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.one(m, model.Use{Name: name})
+	return err
 }
 
 // dropOldest forgets the model that has not been used for longest. Whoever has it can go on with it.

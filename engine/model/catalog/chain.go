@@ -19,7 +19,7 @@ func (c *Catalog) open(m *machine.Machine, use model.Use) (opened model.Opened, 
 	case use.Script != "":
 		opened, err = c.scripted(use.Script)
 	case cfg != nil && len(cfg.Fallback) > 0:
-		opened, err = c.chain(m, use, cfg.Fallback)
+		opened = c.chain(m, use, cfg.Fallback)
 	default:
 		opened, err = c.one(m, use)
 	}
@@ -30,17 +30,17 @@ func (c *Catalog) open(m *machine.Machine, use model.Use) (opened model.Opened, 
 }
 
 // chain makes a model with those that stand in for it.
-func (c *Catalog) chain(m *machine.Machine, use model.Use, names []string) (model.Opened, error) {
+func (c *Catalog) chain(m *machine.Machine, use model.Use, names []string) model.Opened {
 	opened, err := c.one(m, use)
-	if err != nil {
-		return model.Opened{}, err
+	if err != nil { // then those that stand in for it are asked
+		opened = model.Opened{Model: failing{classed(err)}}
 	}
 	chain := []model.Named{{Name: use.Name, Model: opened.Model}}
 	for _, name := range names {
 		chain = append(chain, model.Named{Name: name, Model: c.fallback(m, name)})
 	}
 	opened.Model = &model.Fallback{Models: chain}
-	return opened, nil
+	return opened
 }
 
 // fallback makes a model that stands in for another. Its own fallbacks do not count, so that a chain is what one list says
@@ -93,10 +93,11 @@ func (c *Catalog) endpoint(cfg openai.Config, id string) (model.Opened, error) {
 		return model.Opened{}, classed(err)
 	}
 	var opened model.Opened
-	wrapped := model.Model(bare)
+	address, name := bare.Endpoint()
+	opened.Endpoint = address
+	wrapped := model.Model(&estimate{model: bare, id: name, reasoning: cfg.Reasoning == openai.ReasoningSendBack})
 	if cfg.Protocol == openai.ProtocolJSON {
-		protocol := &model.JSONProtocol{Model: wrapped}
-		opened.Sent, wrapped = protocol.Sent, protocol
+		opened.InText, wrapped = true, &model.JSONProtocol{Model: wrapped}
 	}
 	if cfg.Prices != nil {
 		wrapped = &model.Cost{Model: wrapped, Prices: *cfg.Prices}

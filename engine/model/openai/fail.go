@@ -217,7 +217,7 @@ func malformed(format string, args ...any) error {
 	return &model.Error{Class: model.Malformed, Err: fmt.Errorf(format, args...)}
 }
 
-func blocked(said string) error {
+func blocked(said string) *model.Error {
 	text := "it refused to answer this"
 	if said = readable(said); said != "" {
 		text += ": " + said

@@ -114,7 +114,7 @@ func (m *Model) exchange(ctx context.Context, req model.Request, send sending) (
 	defer cancel(nil)
 	inner, stop := context.WithTimeoutCause(inner, timeout, timeoutError(timeout))
 	defer stop()
-	x := &exchange{messages: req.Messages, stream: req.Stream != nil, cancel: cancel}
+	x := &exchange{messages: req.Native(), stream: req.Stream != nil, cancel: cancel}
 	x.sendBack = m.cfg.Reasoning == ReasoningSendBack
 	var err error
 	if x.fields, err = m.fields(req); err != nil {

@@ -138,7 +138,7 @@ func (a answer) response(name loose, used *usage) (model.Response, error) {
 	}
 	switch strings.ToLower(a.finish) {
 	case "content_filter", "content_filtered", "safety", "refusal":
-		return model.Response{}, blocked(a.refusal)
+		return model.Response{}, a.blocked(out)
 	case "length", "max_tokens", "model_length":
 		out.Finish = model.Length
 	case "error":
@@ -147,9 +147,16 @@ func (a answer) response(name loose, used *usage) (model.Response, error) {
 		return model.Response{}, &model.Error{Class: model.Server, Err: errors.New("it broke off because it is overloaded")}
 	}
 	if a.refusal != "" {
-		return model.Response{}, blocked(a.refusal)
+		return model.Response{}, a.blocked(out)
 	}
 	return out, nil
+}
+
+// blocked says that the provider refused to answer, and what that has cost all the same.
+func (a answer) blocked(out model.Response) error {
+	err := blocked(a.refusal)
+	err.Usage, err.ID = out.Usage, out.Model
+	return err
 }
 
 // content is the text of a message: a string, nothing, or a list of parts, of which some are no answer.

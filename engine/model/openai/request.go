@@ -48,8 +48,9 @@ func (s *sending) drop(err error) string {
 // request writes a request in the library's form. What the library would leave out, or check by the model's name before
 // anything is sent, is put in later by exchange.patch: what an endpoint takes is for the endpoint to say.
 func (m *Model) request(req model.Request, send sending) openai.ChatCompletionRequest {
-	out := openai.ChatCompletionRequest{Messages: make([]openai.ChatCompletionMessage, len(req.Messages))}
-	for i, msg := range req.Messages {
+	messages := req.Native()
+	out := openai.ChatCompletionRequest{Messages: make([]openai.ChatCompletionMessage, len(messages))}
+	for i, msg := range messages {
 		out.Messages[i] = openai.ChatCompletionMessage{Role: string(msg.Role), Content: msg.Text, ToolCallID: msg.CallID}
 		for _, c := range msg.Calls {
 			out.Messages[i].ToolCalls = append(out.Messages[i].ToolCalls, openai.ToolCall{

@@ -22,7 +22,7 @@ func readStream(next func() ([]byte, error), watch func(string)) (model.Response
 		case s.answer.finish != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 			return s.response()
 		case errors.Is(err, io.EOF):
-			err = malformed("its stream ended before the answer did: no finish reason came")
+			err = &model.Error{Class: model.Network, Err: errors.New("its stream ended before the answer did: no finish reason came")}
 		}
 		if err != nil {
 			return model.Response{}, err

@@ -121,10 +121,10 @@ func TestStreamsThatFail(t *testing.T) {
 		class model.Class
 		want  string
 	}{
-		{"no finish reason", []string{text, "", done}, model.Malformed, "no finish reason"},
-		{"no finish reason, no DONE", []string{text, ""}, model.Malformed, "no finish reason"},
-		{"comments only", []string{": wait", ": wait"}, model.Malformed, "no finish reason"},
-		{"DONE only", []string{done}, model.Malformed, "no finish reason"},
+		{"no finish reason", []string{text, "", done}, model.Network, "no finish reason"},
+		{"no finish reason, no DONE", []string{text, ""}, model.Network, "no finish reason"},
+		{"comments only", []string{": wait", ": wait"}, model.Network, "no finish reason"},
+		{"DONE only", []string{done}, model.Network, "no finish reason"},
 		{"error", []string{text, "", `data: {"error":{"message":"upstream broke","code":502}}`, ""}, model.Server, "upstream broke"},
 		{"error behind a comment", []string{": wait", "", `data: { "error" : {"message":"upstream broke","code":502}}`, ""}, model.Server, "upstream broke"},
 		{"error without data", []string{text, "", `{"error":{"message":"slow down","code":429}}`}, model.Rate, "slow down"},

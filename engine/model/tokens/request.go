@@ -61,7 +61,7 @@ func Tools(c Counter, tools []model.Tool) int64 {
 // count the answer, nor the instructions that model.JSONProtocol adds.
 func Request(c Counter, r model.Request, reasoningSent bool) int64 {
 	n := requestTokens + Tools(c, r.Tools)
-	for _, m := range r.Messages {
+	for _, m := range r.Native() {
 		n += Message(c, m, reasoningSent)
 	}
 	if len(r.Answer) > 0 && !r.NoSchema {

@@ -24,6 +24,9 @@ func forMemory(name string) bool {
 	return slices.Contains([]string{rememberName, recallName, forgetName}, name)
 }
 
+// NeedsMemory says whether the tool works in the namespace of a run's long-term memory.
+func (c *Config) NeedsMemory() bool { return forMemory(c.Name) }
+
 type rememberArgs struct {
 	Key     string `json:"key" jsonschema:"description=Name of what is remembered\\, such as address.street,minLength=1,maxLength=200"`
 	Value   any    `json:"value" jsonschema:"description=What is remembered: text\\, a number\\, a list or an object"`

@@ -169,8 +169,8 @@ func listOf(stmt statement) (list, string) {
 	}
 	switch word := all.together(l.name); {
 	case word != "":
-		return list{}, fmt.Sprintf("with batch: true one statement serves several calls, and %s would count over the rows of all of them; "+
-			"remove it, or remove batch", word)
+		return list{}, fmt.Sprintf("with batch: true one statement serves several calls, and %s would mix their rows; remove it, or "+
+			"remove batch", word)
 	case !all.selects(compared, l.name):
 		return list{}, fmt.Sprintf("with batch: true the query must select the column that IN compares under the parameter's name: write "+
 			"SELECT %s AS %s", compared, l.name)

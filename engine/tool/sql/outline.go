@@ -135,7 +135,7 @@ func (o outlined) together(name string) string {
 	group := o.find(0, "GROUP")
 	if group < 0 {
 		for i, t := range o.tokens {
-			if o.top[i] && t.kind == word && slices.Contains(aggregates, strings.ToUpper(t.text)) && i+1 < len(o.tokens) && o.tokens[i+1].text == "(" {
+			if o.top[i] && t.kind == word && slices.Contains(aggregates, strings.ToUpper(t.text)) && o.aggregates(i+1) {
 				return strings.ToLower(t.text) + "() without GROUP BY " + name
 			}
 		}
@@ -151,6 +151,27 @@ func (o outlined) together(name string) string {
 		}
 	}
 	return "a GROUP BY without " + name
+}
+
+// aggregates says whether the group in parentheses that begins at i belongs to an aggregate function and not to max or min of
+// several values, which make one of a row.
+func (o outlined) aggregates(i int) bool {
+	end := skipGroup(o.tokens, i)
+	if end == i {
+		return false
+	}
+	several, depth := false, 0
+	for _, t := range o.tokens[i:end] {
+		switch t.text {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		case ",":
+			several = several || depth == 1
+		}
+	}
+	return !several || !o.tokens[i-1].is("MAX") && !o.tokens[i-1].is("MIN")
 }
 
 // items cuts the tokens of a range at the commas outside of parentheses.
