@@ -14,8 +14,8 @@ import (
 
 // room is what the layers of a request may take, in tokens.
 type room struct {
-	counter   tokens.Counter // corrected by what the endpoint has reported
-	total     int64          // of the request: the model's window less the answer
+	counter   corrected
+	total     int64 // of the request: the model's window less the answer
 	budget    machine.Budget
 	reasoning bool
 }
@@ -104,12 +104,13 @@ type layers struct {
 // setSystem measures what is never cut: a request with nothing else in it.
 func (l *layers) setSystem(req model.Request) error {
 	l.system = tokens.Request(l.room.counter, req, false)
-	limit := l.room.total
-	if b := l.room.budget.System; b > 0 {
-		limit = min(limit, b)
+	if l.system > l.room.total {
+		return &view.BudgetError{Layer: "system", Need: l.system, Limit: l.room.total}
 	}
-	if l.system > limit {
-		return &view.BudgetError{Layer: "system", Need: l.system, Limit: limit}
+	// A budget of its own is measured by the texts alone: what an endpoint reports beyond them must not stop a run that went on.
+	need := tokens.Request(l.room.counter.Counter, req, false)
+	if b := l.room.budget.System; b > 0 && need > b {
+		return &view.BudgetError{Layer: "system", Need: need, Limit: b}
 	}
 	return nil
 }

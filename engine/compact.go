@@ -123,7 +123,9 @@ func (x *exchange) source(fitted view.Fitted, w view.Window) string {
 		parts = append(parts, fitted.Summary)
 	}
 	for _, m := range view.Messages(view.Parts{Talk: fitted.Left, Flat: true}) {
-		parts = append(parts, string(m.Role)+": "+m.Text)
+		if m.Text != "" {
+			parts = append(parts, string(m.Role)+": "+m.Text)
+		}
 	}
 	text := strings.Join(parts, "\n\n")
 	if short, ok := tokens.Cut(w.Counter, text, x.st.room(x.open).total*3/4); ok {

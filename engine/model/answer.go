@@ -26,6 +26,9 @@ func Object(text string) (json.RawMessage, error) {
 		return nil, s.problem
 	case s.found == nil:
 		return nil, errors.New("the answer holds no JSON object; one JSON object is wanted, and nothing else")
+	case s.open != unclosed{} && strings.Trim(text[s.end:], " \t\r\n`") != "":
+		// The answer may end in reasoning that was never closed, but an object in the midst of it is a thought.
+		return nil, errors.New("the reasoning in the answer is not closed, and goes on behind the JSON object")
 	}
 	return s.found, nil
 }
@@ -37,6 +40,7 @@ type scanner struct {
 	at      int // offset in bytes
 	depth   int // braces of prose that are open
 	found   json.RawMessage
+	end     int // offset behind the last object
 	problem error
 	open    unclosed
 }
@@ -72,6 +76,7 @@ func (s *scanner) object() {
 	}
 	s.take(raw)
 	s.at += len(raw)
+	s.end = s.at
 }
 
 // opensObject says whether what follows a brace makes it the start of a JSON object.

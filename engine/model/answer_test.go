@@ -143,3 +143,20 @@ func FuzzObject(f *testing.F) {
 		}
 	})
 }
+
+// Reasoning that is never closed may be all that stands before the answer; an object in the midst of it is a thought.
+func TestObjectBehindReasoningThatIsNotClosed(t *testing.T) {
+	for text, want := range map[string]string{
+		`<think>hm {"a": 1}`:                             `{"a": 1}`,
+		"<think>hm\n```json\n{\"a\": 1}\n```\n":          `{"a": 1}`,
+		`<think>maybe {"a": 1} no wait, better not. `:    "",
+		`<think>maybe {"a": 1}</think>{"a": 2} is it.`:   `{"a": 2}`,
+		`<think>first</think>{"a": 2} so I say it.`:      `{"a": 2}`,
+		`{"a": 1} and now <think>I go on and on without`: "",
+	} {
+		got, err := model.Object(text)
+		if string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}

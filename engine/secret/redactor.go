@@ -103,13 +103,46 @@ func (r *Redactor) Text(s string) string {
 	// A mark can complete another secret that begins or ends like one, so the result is searched again. That such
 	// secrets go on completing each other takes made-up values; then the whole text goes.
 	for range passes {
-		next := r.replace(s)
+		next := r.ends(r.replace(s))
 		if next == s {
 			return s
 		}
 		s = next
 	}
 	return r.whole
+}
+
+// ellipsis stands where a text was cut, and shortestPart is the length in bytes from which the beginning of a secret before
+// it is taken for one: whoever cuts a text cannot know that he cuts a secret.
+const (
+	ellipsis     = "…"
+	shortestPart = 6
+)
+
+// ends replaces what a cut has left of a secret.
+func (r *Redactor) ends(s string) string {
+	if !strings.Contains(s, ellipsis) {
+		return s
+	}
+	parts := strings.Split(s, ellipsis)
+	for i, part := range parts[:len(parts)-1] {
+		parts[i] = r.withoutBeginning(part)
+	}
+	return strings.Join(parts, ellipsis)
+}
+
+// withoutBeginning replaces the beginning of a secret at the end of a text, the longest that is there.
+func (r *Redactor) withoutBeginning(text string) string {
+	longest, as := 0, ""
+	for form, mark := range r.marks {
+		for n := min(len(form)-1, len(text)); n >= shortestPart && n > longest; n-- {
+			if strings.HasSuffix(text, form[:n]) {
+				longest, as = n, mark
+				break
+			}
+		}
+	}
+	return text[:len(text)-longest] + as
 }
 
 func (r *Redactor) none() bool { return r == nil || len(r.marks) == 0 }

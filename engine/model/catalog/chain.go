@@ -37,6 +37,8 @@ func (c *Catalog) chain(m *machine.Machine, use model.Use, names []string) model
 	}
 	chain := []model.Named{{Name: use.Name, Model: opened.Model}}
 	for _, name := range names {
+		last := &chain[len(chain)-1] // it has one to go to, and may rest when it fails
+		last.Model = &model.Rest{Model: last.Model, Clock: c.opt.Clock}
 		chain = append(chain, model.Named{Name: name, Model: c.fallback(m, name)})
 	}
 	opened.Model = &model.Fallback{Models: chain}

@@ -98,7 +98,7 @@ func (p problem) class(status int) model.Class {
 	switch {
 	case has("content_filter", "content_policy", "responsibleai", "moderation"), len(p.Metadata.Reasons) > 0:
 		return model.Blocked
-	case has("insufficient_quota", "insufficient_balance", "insufficient_credits", "quota_exceeded", "billing"), status == http.StatusPaymentRequired:
+	case has("insufficient_quota", "insufficient_balance", "insufficient_credits", "quota_exceeded", "exceeded your current quota", "billing"), status == http.StatusPaymentRequired:
 		return model.Quota
 	}
 	switch status {

@@ -145,7 +145,7 @@ func (m *Model) ask(ctx context.Context, x *exchange, body openai.ChatCompletion
 	}
 	defer func() { _ = stream.Close() }() // it was only read
 	if x.body == nil {
-		return readStream(stream.RecvRaw, watch)
+		return readStream(stream.RecvRaw, watch, x.linger)
 	}
 	resp, err := readWhole(x.body)
 	if err == nil && resp.Message.Text != "" {

@@ -19,6 +19,7 @@ type reply struct {
 }
 
 type choice struct {
+	Index        loose           `json:"index"`
 	Message      *message        `json:"message"`
 	Delta        *message        `json:"delta"`
 	FinishReason loose           `json:"finish_reason"`
@@ -70,6 +71,18 @@ func (m *message) calls() []call {
 }
 
 type usage struct {
+	figures
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Figures that are none are no reason to lose an answer.
+func (u *usage) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &u.figures) != nil {
+		u.figures = figures{}
+	}
+	return nil
+}
+
+type figures struct {
 	Prompt        count `json:"prompt_tokens"`
 	Completion    count `json:"completion_tokens"`
 	CacheHit      count `json:"prompt_cache_hit_tokens"`
@@ -124,6 +137,20 @@ func readWhole(body []byte) (model.Response, error) {
 	return a.response(r.Model, r.Usage)
 }
 
+// What the reasons mean that an answer does not end well for. Once one of them has come in a stream, no later one counts.
+const (
+	wasCut     = "cut"
+	wasBlocked = "blocked"
+)
+
+var finishes = map[string]string{
+	"content_filter": wasBlocked, "content_filtered": wasBlocked, "safety": wasBlocked, "refusal": wasBlocked,
+	"length": wasCut, "max_tokens": wasCut, "model_length": wasCut,
+}
+
+// sticks says whether a reason counts whatever comes behind it.
+func sticks(finish string) bool { return finishes[strings.ToLower(finish)] != "" }
+
 // answer is what was read, whichever way it came.
 type answer struct {
 	text, reasoning, refusal, finish string
@@ -136,17 +163,17 @@ func (a answer) response(name loose, used *usage) (model.Response, error) {
 		Message: model.Message{Role: model.Assistant, Text: a.text, Reasoning: a.reasoning, Calls: a.calls},
 		Finish:  model.Stop, Usage: used.tokens(), Model: string(name),
 	}
-	switch strings.ToLower(a.finish) {
-	case "content_filter", "content_filtered", "safety", "refusal":
+	switch kind := finishes[strings.ToLower(a.finish)]; {
+	case kind == wasBlocked:
 		return model.Response{}, a.blocked(out)
-	case "length", "max_tokens", "model_length":
+	case kind == wasCut:
 		out.Finish = model.Length
-	case "error":
+	case a.finish == "error":
 		return model.Response{}, &model.Error{Class: model.Server, Err: errors.New("it broke off with an error that it does not name")}
-	case "insufficient_system_resource":
+	case a.finish == "insufficient_system_resource":
 		return model.Response{}, &model.Error{Class: model.Server, Err: errors.New("it broke off because it is overloaded")}
 	}
-	if a.refusal != "" {
+	if strings.TrimSpace(a.refusal) != "" {
 		return model.Response{}, a.blocked(out)
 	}
 	return out, nil

@@ -11,15 +11,19 @@ import (
 )
 
 // readStream puts the events of a stream together. next gives the data of one event, and io.EOF at the end. The answer is
-// whole when a finish reason has come; what may still follow are figures of usage.
-func readStream(next func() ([]byte, error), watch func(string)) (model.Response, error) {
+// whole when a finish reason has come, which whole is told once; what may still follow are figures of usage, and whatever
+// ends the stream then, the answer is there.
+func readStream(next func() ([]byte, error), watch func(string), whole func()) (model.Response, error) {
 	var s streamed
 	for {
 		data, err := next()
 		switch {
 		case err == nil:
-			err = s.event(data, watch)
-		case s.answer.finish != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+			ended := s.answer.finish != ""
+			if err = s.event(data, watch); !ended && s.answer.finish != "" {
+				whole()
+			}
+		case s.answer.finish != "":
 			return s.response()
 		case errors.Is(err, io.EOF):
 			err = &model.Error{Class: model.Network, Err: errors.New("its stream ended before the answer did: no finish reason came")}
@@ -58,14 +62,14 @@ func (s *streamed) event(data []byte, watch func(string)) error {
 	if r.Usage != nil {
 		s.usage = r.Usage
 	}
-	if len(r.Choices) == 0 {
+	c, ok := firstChoice(r.Choices)
+	if !ok {
 		return nil
 	}
-	c := r.Choices[0]
 	if p, ok := problemOf(c.Error); ok {
 		return p.failure()
 	}
-	if c.FinishReason != "" {
+	if c.FinishReason != "" && !sticks(s.answer.finish) {
 		s.answer.finish = string(c.FinishReason)
 	}
 	delta := c.Delta
@@ -85,6 +89,16 @@ func (s *streamed) event(data []byte, watch func(string)) error {
 		watch(text)
 	}
 	return nil
+}
+
+// firstChoice gives the only choice that was asked for: of several, the first.
+func firstChoice(choices []choice) (choice, bool) {
+	for _, c := range choices {
+		if n, ok := c.Index.number(); !ok || n == 0 {
+			return c, true
+		}
+	}
+	return choice{}, false
 }
 
 func (s *streamed) response() (model.Response, error) {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"flowctl/engine/model"
 	"flowctl/engine/model/modeltest"
@@ -166,5 +167,49 @@ func TestStreamIsCut(t *testing.T) {
 				t.Errorf("gave %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// A reason that ends an answer badly counts, whatever comes behind it; only the first of several choices is read; odd figures
+// lose no answer.
+func TestStreamsThatGoOnAfterTheEnd(t *testing.T) {
+	event := func(body string) string { return "data: {\"choices\":[" + body + "]}" }
+	stop := event(`{"index":0,"delta":{"content":""},"finish_reason":"stop"}`)
+	for _, tc := range []struct {
+		name  string
+		lines []string
+		class model.Class
+		fin   model.Finish
+		text  string
+	}{
+		{"cut, then stop", []string{event(`{"delta":{"content":"half"},"finish_reason":"length"}`), "", stop, "", done}, "", model.Length, "half"},
+		{"blocked, then stop", []string{event(`{"delta":{"content":"bad"},"finish_reason":"content_filter"}`), "", stop, "", done}, model.Blocked, "", ""},
+		{"other choices", []string{event(`{"index":0,"delta":{"content":"one"}},{"index":1,"delta":{"content":"no"}}`), "",
+			event(`{"index":1,"delta":{"content":"OTHER"},"finish_reason":"length"}`), "", stop, "", done}, "", model.Stop, "one"},
+		{"odd figures", []string{event(`{"delta":{"content":"fine"},"finish_reason":"stop"}`), "", `data: {"choices":[],"usage":"many"}`, "", done}, "", model.Stop, "fine"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := serve(t, modeltest.Options{}, modeltest.Reply{Lines: tc.lines})
+			resp, err := at(t, s, Config{}, Options{}).Generate(t.Context(), model.Request{Messages: hi, Stream: func(string) {}})
+			var failed *model.Error
+			if tc.class != "" {
+				if !errors.As(err, &failed) || failed.Class != tc.class {
+					t.Fatalf("got %+v, %v", resp, err)
+				}
+				return
+			}
+			if err != nil || resp.Finish != tc.fin || resp.Message.Text != tc.text {
+				t.Errorf("got %+v, %v", resp, err)
+			}
+		})
+	}
+}
+
+// An answer that is whole is taken, though its endpoint neither says that nor closes.
+func TestStreamThatIsNeverClosed(t *testing.T) {
+	s := serve(t, modeltest.Options{}, modeltest.Reply{Stall: true, Lines: []string{`data: {"choices":[{"delta":{"content":"fine"},"finish_reason":"stop"}]}`, ""}})
+	resp, err := at(t, s, Config{}, Options{Silence: 50 * time.Millisecond}).Generate(t.Context(), model.Request{Messages: hi, Stream: func(string) {}})
+	if err != nil || resp.Message.Text != "fine" || len(s.Requests()) != 1 {
+		t.Errorf("got %+v, %v after %d requests", resp, err, len(s.Requests()))
 	}
 }

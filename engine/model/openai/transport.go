@@ -26,6 +26,7 @@ type exchange struct {
 	sent      bool
 	requestID string // the endpoint's, for its support
 	body      []byte // of an answer that came as a whole; nil: it comes as a stream
+	watched   *watched
 }
 
 type exchangeKey struct{}
@@ -61,7 +62,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.requestID = resp.Header.Get("X-Request-Id")
-	resp.Body = newWatched(resp.Body, t.opt, x.cancel)
+	x.watched = newWatched(resp.Body, t.opt, x.cancel)
+	resp.Body = x.watched
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer func() { _ = resp.Body.Close() }() // it was only read
 		return nil, t.refusal(resp)
@@ -129,10 +131,20 @@ func firstByte(r *bufio.Reader) (byte, error) {
 // the reader spends elsewhere does not count.
 type watched struct {
 	body    io.ReadCloser
-	silence time.Duration
+	silence time.Duration // shorter once the answer is whole
 	timer   *time.Timer
 	left    int64
 	max     int64
+}
+
+// afterwards is how long anything may still come behind an answer that is whole.
+const afterwards = 3 * time.Second
+
+// linger lets the exchange end soon: its answer is whole.
+func (x *exchange) linger() {
+	if x.watched != nil {
+		x.watched.silence = min(x.watched.silence, afterwards)
+	}
 }
 
 func newWatched(body io.ReadCloser, opt Options, cancel context.CancelCauseFunc) *watched {
