@@ -22,19 +22,13 @@ type Sent struct {
 	Request model.Request
 }
 
-// labelSummary is the label of an exchange that made a summary.
-const labelSummary = "summarise"
-
 // asCalled gives what a model was called for, nil where an event is of something else.
 func asCalled(d history.Data) *history.ModelCalled {
 	switch d := d.(type) {
 	case *history.ModelCalled:
 		return d
 	case *history.Summarised:
-		ref := d.Request
-		ref.Summary = "" // it came of the request, and was no part of it
-		return &history.ModelCalled{Label: labelSummary, Name: d.Name, Model: d.Model, Turn: d.Turn, Request: ref, Aside: true,
-			Text: d.Text, ModelUsage: d.ModelUsage, MS: d.MS}
+		return d.Called()
 	}
 	return nil
 }

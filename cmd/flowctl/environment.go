@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/joho/godotenv"
 
@@ -60,18 +59,20 @@ func (a *app) environment(flowDir string) (environment, error) {
 
 // secretsOf makes the redactor for a flow: of the keys of its models and of every variable that its texts name. The
 // variables that hold the key of a model which names none are kept out of what is stored even where the flow has no such
-// model, unless they cannot be.
+// model. The key of a model that cannot be kept out, such as the EMPTY that some local servers are given, is refused where the
+// model is to be called (checkModels): a run that goes by scripts or rules has no use for it.
 func secretsOf(m *machine.Machine, env environment) (*secret.Redactor, error) {
 	values := map[string]string{}
-	for _, name := range (openai.Config{}).KeyNames() {
-		v, _ := env.get(name)
-		if _, err := secret.New(map[string]string{name: v}); err == nil {
+	for _, name := range append((openai.Config{}).KeyNames(), modelKeys(m)...) {
+		if v, _ := env.get(name); keepable(name, v) == nil {
 			values[name] = v
 		}
 	}
-	for _, name := range secretNames(m) {
-		if v, _ := env.get(name); v != "" {
-			values[name] = v
+	if m != nil {
+		for _, name := range m.Env {
+			if v, _ := env.get(name); v != "" {
+				values[name] = v
+			}
 		}
 	}
 	r, err := secret.New(values)
@@ -81,17 +82,22 @@ func secretsOf(m *machine.Machine, env environment) (*secret.Redactor, error) {
 	return r, nil
 }
 
-// secretNames lists the variables that a flow takes secrets from, sorted.
-func secretNames(m *machine.Machine) []string {
+// keepable says why the value of a variable cannot be kept out of what is stored.
+func keepable(name, value string) error {
+	_, err := secret.New(map[string]string{name: value})
+	return err
+}
+
+// modelKeys lists the variables that may hold the keys of a flow's models.
+func modelKeys(m *machine.Machine) []string {
+	var names []string
 	if m == nil {
 		return nil
 	}
-	names := slices.Clone(m.Env)
 	for _, spec := range m.Models {
 		if cfg, ok := spec.Value.Config.(*openai.Config); ok {
 			names = append(names, cfg.KeyNames()...)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }

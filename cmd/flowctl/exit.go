@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"flowctl/engine"
@@ -61,8 +62,11 @@ func commandLineError(err error) error {
 	if strings.HasPrefix(err.Error(), "unknown shorthand flag") {
 		hint = "a value that begins with a dash stands behind --, such as: flowctl answer RUN -- -3"
 	}
-	return usagef(hint, "%s", err.Error())
+	return usagef(hint, "%s", noNumber.ReplaceAllString(err.Error(), `it is no number of the kind that is wanted`))
 }
+
+// noNumber is what Go's own parser says of a flag.
+var noNumber = regexp.MustCompile(`strconv\.\w+: parsing .*`)
 
 // failure is an error as it is told: its exit code, its word for programs, its text and what to do about it.
 type failure struct {

@@ -205,6 +205,8 @@ func (p projector) entry(run string, ev history.Event) *entry {
 		effect = run + "/" + exchange
 		kind, data = logDecision, decision(d, p[effect])
 		delete(p, effect)
+	case *history.Summarised:
+		kind, data = logDecision, decision(d.Called(), 0)
 	case *history.StateEntered, *history.Transition, *history.VarSet:
 		kind = logState
 	default:

@@ -194,17 +194,17 @@ func (a *app) models(env environment, secrets *secret.Redactor) *catalog.Catalog
 
 // checkModels looks before a run starts whether its models can be called. A key that is spoilt is an error; what the run
 // may do without, since rules may decide, is a warning.
-func (a *app) checkModels(models *catalog.Catalog, m *machine.Machine, scripts map[string]string) error {
+func (a *app) checkModels(models *catalog.Catalog, m *machine.Machine, env environment, scripts map[string]string) error {
 	for _, spec := range askedModels(m) {
 		if scripts[spec.Name] != "" {
 			continue
 		}
-		if err := a.checkModel(models, m, spec.Name, "a state that cannot do without it will stop the run"); err != nil {
+		if err := a.checkModel(models, m, env, spec.Name, "a state that cannot do without it will stop the run"); err != nil {
 			return err
 		}
 		if cfg, ok := spec.Config.(*openai.Config); ok {
 			for _, other := range cfg.Fallback {
-				if err := a.checkModel(models, m, other, "it cannot stand in for "+spec.Name); err != nil {
+				if err := a.checkModel(models, m, env, other, "it cannot stand in for "+spec.Name); err != nil {
 					return err
 				}
 			}
@@ -213,10 +213,18 @@ func (a *app) checkModels(models *catalog.Catalog, m *machine.Machine, scripts m
 	return nil
 }
 
-func (a *app) checkModel(models *catalog.Catalog, m *machine.Machine, name, then string) error {
+func (a *app) checkModel(models *catalog.Catalog, m *machine.Machine, env environment, name, then string) error {
 	if !models.Ready(m, name) {
 		a.errln("warning: no key for model " + name + " is set (" + strings.Join(models.KeyNames(m, name), " or ") + "); " + then)
 		return nil
+	}
+	for _, key := range models.KeyNames(m, name) {
+		if v, _ := env.get(key); v != "" {
+			if err := keepable(key, v); err != nil {
+				return usagef("flowctl keeps secrets out of what it stores, so it must be able to tell them; a local server takes any other word", "model %s: %v", name, err)
+			}
+			break
+		}
 	}
 	err := models.Check(m, name)
 	var failed *model.Error

@@ -76,7 +76,7 @@ func (a *app) run(ctx context.Context, flow string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkModels(a.models(env, secrets), m, scripts); err != nil {
+	if err := a.checkModels(a.models(env, secrets), m, env, scripts); err != nil {
 		return err
 	}
 	p, err := a.open(ctx)

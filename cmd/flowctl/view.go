@@ -31,7 +31,7 @@ newest call; flowctl events RUN --log decision lists all of them.`,
 			return a.view(cmd.Context(), args[0], at)
 		},
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the model_called event (default the newest)")
+	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the model_called or summarised event (default the newest)")
 	return cmd
 }
 
@@ -157,14 +157,14 @@ func (v viewed) print(a *app) {
 		}
 		part(title)
 		if m.Reasoning != "" {
-			out("(reasoning) " + m.Reasoning)
+			out(inset("(reasoning) " + m.Reasoning))
 		}
 		if m.Content != "" {
-			out(m.Content)
+			out(inset(m.Content))
 		}
 		for _, c := range m.ToolCalls {
 			names[c.ID] = c.Function.Name
-			out(fmt.Sprintf("→ %s %s  [%s]", c.Function.Name, c.Function.Arguments, c.ID))
+			out(fmt.Sprintf("  → %s %s  [%s]", c.Function.Name, c.Function.Arguments, c.ID))
 		}
 	}
 	if len(v.Tools) > 0 {
@@ -181,3 +181,6 @@ func (v viewed) print(a *app) {
 		out(string(v.Answer))
 	}
 }
+
+// inset moves a text to the right, so that nothing in it can pass for a heading.
+func inset(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

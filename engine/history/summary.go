@@ -32,6 +32,17 @@ func (*Summarised) Type() Type { return TypeSummarised }
 // Type implements Data.
 func (*Warned) Type() Type { return TypeWarned }
 
+// LabelSummary is the label of an exchange that made a summary.
+const LabelSummary = "summarise"
+
+// Called tells of the call that made the summary as of any other.
+func (e *Summarised) Called() *ModelCalled {
+	ref := e.Request
+	ref.Summary = "" // it came of the request, and was no part of it
+	return &ModelCalled{Label: LabelSummary, Name: e.Name, Model: e.Model, Turn: e.Turn, Request: ref, Aside: true,
+		Text: e.Text, ModelUsage: e.ModelUsage, MS: e.MS}
+}
+
 // Summary is what stands in the place of messages of a state's window. Its text is a blob of the run.
 type Summary struct {
 	Covers []Range
