@@ -324,7 +324,7 @@ func (x *exchange) failed(err error, p prompt) error {
 	case e.Class == model.Blocked:
 		d := x.event(p)
 		d.Problem = machine.Problem{Kind: kindBlocked, Message: e.Error()}
-		d.Model, d.ModelUsage = e.ID, modelUsage(model.Response{Usage: e.Usage})
+		d.Model, d.By, d.ModelUsage = e.ID, e.By, modelUsage(model.Response{Usage: e.Usage, Cost: e.Cost})
 		if e.InText {
 			d.Request.Protocol = history.ProtocolJSON
 		}

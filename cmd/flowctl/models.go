@@ -117,6 +117,24 @@ func askedModels(m *machine.Machine) []machine.ModelSpec {
 	return asked
 }
 
+// checkScripts refuses scripts with answers for states that the flow does not have: the run would only say so at its end.
+func (a *app) checkScripts(m *machine.Machine, scripts map[string]string) error {
+	for _, spec := range m.Models {
+		file := scripts[spec.Name]
+		if file == "" {
+			continue
+		}
+		s, err := script.Read(file, file)
+		if err != nil {
+			return usagef("", "%v", err)
+		}
+		if found := s.Strangers(m.States.Names()); len(found) > 0 {
+			return usagef("", "the script is for another flow: %v", found[0])
+		}
+	}
+	return nil
+}
+
 // modelFlags say which scripts stand for models.
 type modelFlags struct {
 	offline bool
@@ -134,7 +152,7 @@ func (a *app) scripts(m *machine.Machine, f modelFlags) (map[string]string, erro
 		scripts[name] = file
 	}
 	if !f.offline {
-		return scripts, nil
+		return scripts, a.checkScripts(m, scripts)
 	}
 	for _, spec := range askedModels(m) {
 		cfg, online := spec.Config.(*openai.Config)
@@ -147,7 +165,7 @@ func (a *app) scripts(m *machine.Machine, f modelFlags) (map[string]string, erro
 			scripts[spec.Name] = inFolder(m.Dir, cfg.Offline)
 		}
 	}
-	return scripts, nil
+	return scripts, a.checkScripts(m, scripts)
 }
 
 // modelFlag reads NAME=script:FILE.

@@ -1,6 +1,9 @@
 package model
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Prices are what a million tokens cost, in any currency, the same for all models of a flow.
 type Prices struct {
@@ -19,7 +22,8 @@ func (p Prices) Of(u Usage) float64 {
 	return (float64(u.PromptTokens-hits)*p.Prompt + float64(hits)*cached + float64(u.CompletionTokens)*p.Completion) / 1e6
 }
 
-// Cost puts the cost of each answer into its response, where the endpoint says what was used.
+// Cost puts the cost of each answer into its response, and of one that failed into its error, where the endpoint says what
+// was used.
 type Cost struct {
 	Model  Model
 	Prices Prices
@@ -31,6 +35,12 @@ func (c *Cost) Generate(ctx context.Context, req Request) (Response, error) {
 	if err == nil && resp.Usage != (Usage{}) {
 		cost := c.Prices.Of(resp.Usage)
 		resp.Cost = &cost
+	}
+	var failed *Error
+	if errors.As(err, &failed) && failed.Usage != (Usage{}) {
+		priced, cost := *failed, c.Prices.Of(failed.Usage)
+		priced.Cost = &cost
+		return resp, &priced
 	}
 	return resp, err
 }

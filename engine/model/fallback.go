@@ -39,7 +39,14 @@ func (f *Fallback) Generate(ctx context.Context, req Request) (Response, error) 
 			return Response{}, context.Cause(ctx)
 		}
 		var e *Error
-		if !errors.As(err, &e) || !goesOn(e.Class) {
+		switch {
+		case !errors.As(err, &e):
+			return Response{}, err
+		case !goesOn(e.Class) && i > 0:
+			out := *e
+			out.By = m.Name
+			return Response{}, &out
+		case !goesOn(e.Class):
 			return Response{}, err
 		}
 		failed = append(failed, e)

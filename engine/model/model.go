@@ -182,9 +182,11 @@ type Error struct {
 
 	// Until is when the endpoint wants to be asked again, where that is later than anybody waits for; else zero.
 	Until time.Time
-	// Usage is what the failed exchange has used all the same, as far as the endpoint says; ID is how it calls the model.
+	// Usage is what the failed exchange has used all the same, as far as the endpoint says, and Cost what that costs; ID is how
+	// it calls the model. By names the model that failed, where it is another than the one that was asked.
 	Usage  Usage
-	ID     string
+	Cost   *float64
+	ID, By string
 	InText bool // the request was put as JSONProtocol puts it
 	// Attempts is how often the request was tried by Retry, so that nothing around it tries again; 0: not counted.
 	Attempts int64

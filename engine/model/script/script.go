@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"flowctl/engine/model"
+	"flowctl/flows/spell"
 )
 
 // Config is a model of a flow whose provider is script.
@@ -118,6 +119,23 @@ func (a *answer) place() string {
 		return fmt.Sprintf("any visit, turn %d", a.turn)
 	}
 	return fmt.Sprintf("visit %d, turn %d", a.visit, a.turn)
+}
+
+// Strangers lists the answers for states that a flow does not have, as *Problem, in written order: nobody will ever ask for
+// them.
+func (s *Script) Strangers(states []string) []*Problem {
+	var out []*Problem
+	for _, a := range s.answers {
+		if slices.Contains(states, a.state) {
+			continue
+		}
+		message := "the flow has no state " + a.state
+		if near := spell.Nearest(a.state, states); near != "" {
+			message += ", did you mean " + near + "?"
+		}
+		out = append(out, &Problem{File: s.file, Line: a.line, Col: a.col, Message: message})
+	}
+	return out
 }
 
 // Leftovers lists the answers that none of a run's requests got, one line for each, in written order. asked are the
