@@ -85,6 +85,7 @@ func (x *exchange) summarise(fitted view.Fitted, w view.Window) error {
 			return x.failed(err, p)
 		}
 		refused = e.Error()
+		resp = model.Response{Model: e.ID, Usage: e.Usage, Cost: e.Cost}
 	}
 	text := ""
 	if refused == "" {

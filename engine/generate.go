@@ -330,7 +330,7 @@ func (x *exchange) failed(err error, p prompt) error {
 		}
 		return x.record(d, p)
 	}
-	if err := x.attempt(e, model.Attempt{Number: max(e.Attempts, 1), Err: e}); err != nil {
+	if err := x.attempt(e, model.Attempt{Model: e.By, Number: max(e.Attempts, 1), Err: e}); err != nil {
 		return err
 	}
 	message := fmt.Sprintf("model %s: %v", st.state.ModelName, e)
