@@ -408,8 +408,8 @@ func (b *batch) run(chosen []*batchCall) error {
 		if err != nil {
 			return err
 		}
-		jobs[i] = tool.Job{Prepared: c.prepared, Resource: resource, Breaker: b.st.s.m.Hash + "/" + c.Tool, Call: tool.Call{Key: run.ID + "/" + c.key, RunID: run.ID, StartedAt: run.StartedAt,
-			Memory: c.memory}}
+		jobs[i] = tool.Job{Prepared: c.prepared, Resource: resource, Breaker: b.st.s.m.Hash + "/" + c.Tool,
+			Call: tool.Call{Key: run.ID + "/" + c.key, RunID: run.ID, StartedAt: run.StartedAt, Memory: c.memory}}
 	}
 	if err := b.st.toolCallsLeft(len(jobs)); err != nil {
 		return err

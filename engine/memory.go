@@ -121,7 +121,12 @@ func (st *Step) remembered() ([]view.Var, error) {
 	}
 	var out []view.Var
 	for _, f := range filters {
-		entries, err := memory.Memories(storeContext(), f)
+		entries, err := memory.Memories(st.ctx, f)
+		if st.ctx.Err() != nil {
+			if dead := st.check(); dead != nil {
+				return nil, dead
+			}
+		}
 		if err != nil {
 			return nil, st.failed(err)
 		}

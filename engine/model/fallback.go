@@ -50,7 +50,7 @@ func (f *Fallback) Generate(ctx context.Context, req Request) (Response, error) 
 			return Response{}, err
 		}
 		failed = append(failed, e)
-		if i+1 < len(f.Models) && req.Failed != nil {
+		if i+1 < len(f.Models) && req.Failed != nil && !e.Resting {
 			named(req, m.Name, i).Failed(Attempt{Number: max(e.Attempts, 1), Err: e, Next: f.Models[i+1].Name})
 		}
 	}

@@ -188,6 +188,8 @@ type Error struct {
 	Cost   *float64
 	ID, By string
 	InText bool // the request was put as JSONProtocol puts it
+	// Resting says that nothing was sent: the model is left alone, since it failed before.
+	Resting bool
 	// Attempts is how often the request was tried by Retry, so that nothing around it tries again; 0: not counted.
 	Attempts int64
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -20,9 +21,9 @@ type Rest struct {
 	Model Model
 	Clock Clock
 
-	mu    sync.Mutex
-	until time.Time
-	err   *Error
+	mu           sync.Mutex
+	since, until time.Time // when it failed last, and how long it rests
+	err          *Error
 }
 
 // Generate implements Model.
@@ -30,16 +31,18 @@ func (r *Rest) Generate(ctx context.Context, req Request) (Response, error) {
 	if err := r.resting(); err != nil {
 		return Response{}, err
 	}
+	began := r.Clock.now()
 	resp, err := r.Model.Generate(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var failed *Error
 	switch {
-	case err == nil:
+	case err == nil && r.since.Before(began):
 		r.err = nil
-	case ctx.Err() != nil || !errors.As(err, &failed) || !goesOn(failed.Class):
-	default:
-		r.err, r.until = failed, r.end(failed)
+	case err == nil || ctx.Err() != nil || !errors.As(err, &failed):
+	case failed.Class != Malformed && goesOn(failed.Class): // one answer that is none says little of the next
+		r.err, r.since = failed, r.Clock.now()
+		r.until = r.end(failed)
 	}
 	return resp, err
 }
@@ -51,7 +54,10 @@ func (r *Rest) resting() error {
 	if r.err == nil || !r.Clock.now().Before(r.until) {
 		return nil
 	}
-	return r.err
+	resting := *r.err
+	resting.Attempts, resting.Resting = 1, true
+	resting.Err = fmt.Errorf("it is left alone until %s, since it failed: %w", r.until.UTC().Format(time.RFC3339), r.err.Err)
+	return &resting
 }
 
 func (r *Rest) end(failed *Error) time.Time {

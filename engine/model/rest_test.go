@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,6 +20,7 @@ func TestAModelThatFailedIsLeftAlone(t *testing.T) {
 		{"out of order", &Error{Class: Server, Err: errors.New("x")}, shortRest, true},
 		{"wrong key", &Error{Class: Authentication, Err: errors.New("x")}, longRest, true},
 		{"bad request", &Error{Class: BadRequest, Err: errors.New("x")}, 0, false},
+		{"no answer", &Error{Class: Malformed, Err: errors.New("x")}, 0, false},
 		{"blocked", &Error{Class: Blocked, Err: errors.New("x")}, 0, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -29,7 +31,9 @@ func TestAModelThatFailedIsLeftAlone(t *testing.T) {
 				return Response{}, err
 			})}
 			for range 3 {
-				if _, got := r.Generate(t.Context(), Request{}); !errors.Is(got, tc.err) {
+				_, got := r.Generate(t.Context(), Request{})
+				var failed *Error
+				if !errors.As(got, &failed) || failed.Class != tc.err.(*Error).Class || !strings.HasSuffix(got.Error(), "x") {
 					t.Fatalf("got %v", got)
 				}
 			}

@@ -30,6 +30,22 @@ func TestCutSecrets(t *testing.T) {
 			}
 		}
 	}
+	for n := shortestPart; n < len(key); n++ {
+		tail := key[len(key)-n:]
+		if got := r.Text("before …" + tail + " after"); strings.Contains(got, tail) {
+			t.Fatalf("the end of %d bytes stays: %q", n, got)
+		}
+	}
+	// Secrets that begin alike give the same mark every time.
+	two, err := New(map[string]string{"KEY_A": "sk-proj-AAAAAAAA", "KEY_B": "sk-proj-BBBBBBBB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		if got := two.Text("x sk-proj-…"); got != "x [secret:KEY_A]…" {
+			t.Fatalf("got %q", got)
+		}
+	}
 	for _, text := range []string{"see sk-SE…", "nothing …", "…", "wait… sk-S"} {
 		if got := r.Text(text); got != text {
 			t.Errorf("%q became %q", text, got)

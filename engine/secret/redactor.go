@@ -119,30 +119,39 @@ const (
 	shortestPart = 6
 )
 
-// ends replaces what a cut has left of a secret.
+// ends replaces what a cut has left of a secret, on either side of its mark.
 func (r *Redactor) ends(s string) string {
 	if !strings.Contains(s, ellipsis) {
 		return s
 	}
 	parts := strings.Split(s, ellipsis)
-	for i, part := range parts[:len(parts)-1] {
-		parts[i] = r.withoutBeginning(part)
+	for i := range parts {
+		if i < len(parts)-1 {
+			n, as := r.part(func(form string, n int) bool { return strings.HasSuffix(parts[i], form[:n]) })
+			parts[i] = parts[i][:len(parts[i])-n] + as
+		}
+		if i > 0 {
+			n, as := r.part(func(form string, n int) bool { return strings.HasPrefix(parts[i], form[len(form)-n:]) })
+			parts[i] = as + parts[i][n:]
+		}
 	}
 	return strings.Join(parts, ellipsis)
 }
 
-// withoutBeginning replaces the beginning of a secret at the end of a text, the longest that is there.
-func (r *Redactor) withoutBeginning(text string) string {
-	longest, as := 0, ""
+// part finds the longest piece of a secret that is there, in bytes, and the mark for it: of several secrets with an equal piece
+// the first by its mark.
+func (r *Redactor) part(there func(form string, n int) bool) (longest int, as string) {
 	for form, mark := range r.marks {
-		for n := min(len(form)-1, len(text)); n >= shortestPart && n > longest; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				longest, as = n, mark
+		for n := len(form) - 1; n >= shortestPart && n >= longest; n-- {
+			if there(form, n) {
+				if n > longest || mark < as {
+					longest, as = n, mark
+				}
 				break
 			}
 		}
 	}
-	return text[:len(text)-longest] + as
+	return longest, as
 }
 
 func (r *Redactor) none() bool { return r == nil || len(r.marks) == 0 }

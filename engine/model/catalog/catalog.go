@@ -110,9 +110,12 @@ func (c *Catalog) Open(m *machine.Machine, use model.Use) (model.Opened, error) 
 		k.used = c.uses
 		return k.opened, nil
 	}
-	opened, err := c.open(m, use)
+	opened, incomplete, err := c.open(m, use)
 	if err != nil {
 		return model.Opened{}, err
+	}
+	if incomplete { // a key that is set later counts then
+		return opened, nil
 	}
 	if len(c.kept) >= maxKept {
 		c.dropOldest()

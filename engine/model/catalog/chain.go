@@ -11,38 +11,42 @@ import (
 )
 
 // open makes a model as the flow declares it, from the outside: Fallback, Retry, Limit, Cost, JSONProtocol, the endpoint. A
-// script that stands for it is given the same window.
-func (c *Catalog) open(m *machine.Machine, use model.Use) (opened model.Opened, err error) {
+// script that stands for it is given the same window. incomplete says that a model of a chain cannot be made at present.
+func (c *Catalog) open(m *machine.Machine, use model.Use) (opened model.Opened, incomplete bool, err error) {
 	spec, _ := m.Models.Get(use.Name)
 	cfg, _ := spec.Config.(*openai.Config)
 	switch {
 	case use.Script != "":
 		opened, err = c.scripted(use.Script)
 	case cfg != nil && len(cfg.Fallback) > 0:
-		opened = c.chain(m, use, cfg.Fallback)
+		opened, incomplete = c.chain(m, use, cfg.Fallback)
 	default:
 		opened, err = c.one(m, use)
 	}
 	if err == nil && cfg != nil {
 		opened.Window, opened.Reply, opened.SendsReasoning = cfg.Window, cfg.MaxTokens, cfg.Reasoning == openai.ReasoningSendBack
 	}
-	return opened, err
+	return opened, incomplete, err
 }
 
-// chain makes a model with those that stand in for it.
-func (c *Catalog) chain(m *machine.Machine, use model.Use, names []string) model.Opened {
+// chain makes a model with those that stand in for it. It is incomplete where some of them cannot be made.
+func (c *Catalog) chain(m *machine.Machine, use model.Use, names []string) (opened model.Opened, incomplete bool) {
 	opened, err := c.one(m, use)
-	if err != nil { // then those that stand in for it are asked
+	if incomplete = err != nil; incomplete { // then those that stand in for it are asked
 		opened = model.Opened{Model: failing{classed(err)}}
 	}
 	chain := []model.Named{{Name: use.Name, Model: opened.Model}}
 	for _, name := range names {
 		last := &chain[len(chain)-1] // it has one to go to, and may rest when it fails
 		last.Model = &model.Rest{Model: last.Model, Clock: c.opt.Clock}
-		chain = append(chain, model.Named{Name: name, Model: c.fallback(m, name)})
+		other := c.fallback(m, name)
+		if _, fails := other.(failing); fails {
+			incomplete = true
+		}
+		chain = append(chain, model.Named{Name: name, Model: other})
 	}
 	opened.Model = &model.Fallback{Models: chain}
-	return opened
+	return opened, incomplete
 }
 
 // fallback makes a model that stands in for another. Its own fallbacks do not count, so that a chain is what one list says
