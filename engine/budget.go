@@ -155,6 +155,10 @@ func (st *Step) overBudget(err error) error {
 	if !errors.As(err, &full) {
 		return st.failed(err)
 	}
-	return st.kill(stopped(history.CodeLimit, fmt.Sprintf("give view.budget.%s of the state more, or its model a larger window, and go on with: flowctl resume %s --flow FILE",
-		full.Layer, st.s.id), "state %s: %v", st.state.Name, full))
+	advice := fmt.Sprintf("give view.budget.%s of the state more, or its model a larger window", full.Layer)
+	if full.Limit <= 0 {
+		advice = "give its model a larger window, or a smaller max_tokens: the answer has a part of the window"
+	}
+	return st.kill(stopped(history.CodeLimit, advice+", and go on with: flowctl resume "+st.s.id+" --flow FILE",
+		"state %s: %v", st.state.Name, full))
 }

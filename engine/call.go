@@ -188,7 +188,7 @@ func (c *batchCall) effect() machine.Effect { return c.prepared.Tool.Spec.Effect
 func (b *batch) recall(past []history.Event) error {
 	for _, ev := range past {
 		c := b.of(ev.Key)
-		if c == nil || !c.recall(ev) {
+		if c == nil || !b.follow(c, ev) {
 			return b.st.diverged(b.key, "called "+b.describe(), ev)
 		}
 	}
@@ -375,10 +375,26 @@ func (b *batch) record(events ...history.Event) error {
 	}
 	for _, ev := range stored {
 		if c := b.of(ev.Key); c != nil {
-			c.recall(ev)
+			b.follow(c, ev)
 		}
 	}
 	return nil
+}
+
+// follow follows one event of a call; it is false when the event is of another call than this. Where the result of a call is
+// unknown, what a human said before of an equal one, that it did not happen, does not hold any more.
+func (b *batch) follow(c *batchCall, ev history.Event) bool {
+	ok := c.recall(ev)
+	failed, tried := ev.Data.(*history.AttemptFailed)
+	finished, _ := ev.Data.(*history.ToolFinished)
+	if tried && !failed.NotDone || finished != nil && finished.Result.Status == tool.Unknown {
+		for _, other := range b.calls {
+			if other != c && other.Tool == c.Tool && machine.EqualValues(other.args(), c.args()) {
+				other.redo = false
+			}
+		}
+	}
+	return ok
 }
 
 // finished is the event of a result.
@@ -455,7 +471,7 @@ func (b *batch) commitOne(c *batchCall, ev history.Event, memory ...store.Memory
 	}
 	b.st.pending, b.st.overlay = nil, nil
 	b.st.seen = evs[len(evs)-1].At
-	c.recall(evs[len(evs)-1])
+	b.follow(c, evs[len(evs)-1])
 	return nil
 }
 
@@ -466,7 +482,7 @@ func (b *batch) resource(c *batchCall) (string, error) {
 		return "", nil
 	}
 	facts := b.st.facts()
-	facts.Args = c.prepared.Values
+	facts.Args, facts.Hidden = c.prepared.Values, len(c.SecretArgs) > 0
 	resource, err := text.Render(facts)
 	if err != nil {
 		return "", b.st.expressionFailed(err)

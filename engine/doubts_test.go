@@ -430,3 +430,33 @@ func TestBatchKilledInTheMiddle(t *testing.T) {
 		})
 	}
 }
+
+// What a human said of a doubt holds for what was in doubt then: after an equal call has ended unknown once more, the next one
+// is asked about again.
+func TestANewDoubtIsAskedAboutAgain(t *testing.T) {
+	r, l := writing(t, func(spec *machine.ToolSpec) { spec.Timeout = time.Millisecond })
+	r.tools["write"] = func(ctx context.Context, c tool.Call) (machine.Value, error) {
+		l.add(c.Key)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	same := engine.Call{Tool: "write", Args: text("x")}
+	r.on("start", func(_ context.Context, step *engine.Step) (machine.Outcome, error) {
+		_, err := step.Call(same, same, same)
+		return "next", err
+	})
+	e := r.engine("w")
+	snap := r.run(e)
+	wantStatus(t, snap, store.Waiting)
+	if ids(snap) != "1.0.1/in_doubt 1.0.2/in_doubt" {
+		t.Fatalf("asked %s", ids(snap))
+	}
+	for _, q := range snap.Pending {
+		answer(t, e, engine.Reply{Ask: q.ID, Verdict: history.NotDone})
+	}
+	snap = advance(t, r.heir("w2")) // also where another process goes on
+	wantStatus(t, snap, store.Waiting)
+	if ids(snap) != "1.0.2/in_doubt2" || l.String() != "run/1.0.0, run/1.0.1" {
+		t.Errorf("asked %s, ran %s", ids(snap), l)
+	}
+}

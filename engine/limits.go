@@ -188,8 +188,9 @@ func (st *Step) modelCallsLeft() error {
 
 // toolCallsLeft kills the step if n more calls are more than the run may make.
 func (st *Step) toolCallsLeft(n int) error {
-	if limit := st.s.limit(limitToolCalls); limit > 0 && st.s.head.Spent.Usage.ToolCalls+int64(n) > limit {
-		return st.kill(limitHalt(st.s.id, limitToolCalls, strconv.FormatInt(limit, 10)))
+	made := st.s.head.Spent.Usage.ToolCalls
+	if limit := st.s.limit(limitToolCalls); limit > 0 && made+int64(n) > limit {
+		return st.kill(limitHalt(st.s.id, limitToolCalls, fmt.Sprintf("%d (%d made, and %d wanted at once)", limit, made, n)))
 	}
 	return nil
 }

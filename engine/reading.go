@@ -86,10 +86,6 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 	var finish *model.Call
 	var others []model.Call
 	for i := range calls {
-		if name, twice := model.RepeatedName(calls[i].Args); twice { // readers differ in which of the two counts
-			r.refuse(w.misread, fmt.Sprintf("the arguments of %s give %q twice", calls[i].Name, name))
-			return
-		}
 		switch {
 		case task.Answer == nil || calls[i].Name != model.FinishTool:
 			others = append(others, calls[i])
@@ -106,6 +102,11 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 			r.remark = w.finishAlone()
 		}
 	default:
+		if name, twice := machine.RepeatedName(finish.Args); twice { // readers differ in which of the two counts
+			r.text = finish.Args
+			r.refuse(w.misread, fmt.Sprintf("the arguments of %s give %q twice", finish.Name, name))
+			return
+		}
 		r.text = finish.Args // also where it will not do: it is what is told to be wrong
 		r.readAnswer(task, finish.Args, w)
 	}

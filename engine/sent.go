@@ -85,7 +85,7 @@ func calledAt(run string, evs []history.Event, seq int64) (int, error) {
 	}
 	switch {
 	case newest < 0:
-		return 0, usagef("see: flowctl events "+run, "run %s has asked no model", run)
+		return 0, usagef("see: flowctl events "+run, "no model has answered in run %s", run)
 	case seq == 0:
 		return newest, nil
 	}

@@ -134,11 +134,20 @@ func (st *Step) Compute(t machine.Tree) (machine.Value, error) {
 // Holds evaluates a condition of the state's config, with result (if any) as `result`. An expression that fails, or is
 // neither true nor false, stops the run.
 func (st *Step) Holds(e machine.Expr, result machine.Value) (bool, error) {
+	return st.holds(e, result, false)
+}
+
+// HoldsUnseen is Holds for a result that goes into a secret variable: no error shows it.
+func (st *Step) HoldsUnseen(e machine.Expr, result machine.Value) (bool, error) {
+	return st.holds(e, result, true)
+}
+
+func (st *Step) holds(e machine.Expr, result machine.Value, hidden bool) (bool, error) {
 	if st.halt != nil {
 		return false, st.halt
 	}
 	f := st.facts()
-	f.Result = result
+	f.Result, f.Hidden = result, hidden
 	v, err := e.Eval(f)
 	if err != nil {
 		return false, st.expressionFailed(err)

@@ -62,14 +62,28 @@ func ArgsText(args machine.Values, language string) string {
 // shownArg shows all of an argument. Text that is no plain line is quoted.
 func shownArg(v machine.Value) string {
 	text, ok := v.(string)
-	if ok && text != "" && text == strings.Join(strings.Fields(text), " ") && !strings.ContainsFunc(text, unicode.IsControl) {
+	if ok && text != "" && text == strings.Join(strings.Fields(text), " ") && !strings.ContainsFunc(text, unseen) {
 		return text
 	}
 	data, err := machine.EncodeValue(v)
 	if err != nil {
 		return machine.FormatValue(v)
 	}
-	return string(data)
+	var b strings.Builder
+	for _, r := range string(data) {
+		if unseen(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// unseen says of a character that it is not seen, and may make others seem what they are not. The joiner of emoji is seen.
+func unseen(r rune) bool {
+	const joiner = '\u200d'
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != joiner
 }
 
 // approve asks whether a call may be made.

@@ -280,14 +280,17 @@ func (e *expression) environment(f *machine.Facts) map[string]any {
 // maxShownValue bounds one value in an error, in runes.
 const maxShownValue = 100
 
+var errHidden = errors.New("it fails, and why is not said, since that may hold a secret")
+
 // fail makes the error of one evaluation.
 func (e *expression) fail(f *machine.Facts, err error) error {
 	var shown []string
 	for _, ref := range e.facts {
 		switch {
 		case ref.fact == factEnv || ref.fact == factVisits:
-		case e.secret[ref.name]:
+		case e.secret[ref.name], f.Hidden && (ref.fact == factResult || ref.fact == factArgs):
 			shown = append(shown, ref.name+" = (secret)")
+			err = errHidden // which may repeat the value
 		default:
 			shown = append(shown, ref.name+" = "+brieflyJSON(ref.of(f)))
 		}

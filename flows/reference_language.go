@@ -121,7 +121,7 @@ is read by many. Keys and passwords of the flow itself are no variables: they co
 
 The value stands in the run's database, where a run that goes on needs it, and is ` + "`***`" + ` in every output and log. A value of 6 ` +
 	`characters or more is also found wherever it appears in text, such as the message of a tool; a shorter one is hidden as a variable, ` +
-	`as an argument, as a result and as an answer, and not in other text. No model is shown it, nor what a human answers to a question ` +
+	`as an argument, as a result and as an answer, and not in other text: give it minLength: 6 where you can. No model is shown it, nor what a human answers to a question ` +
 	`for a secret: the answers of a ` + "`collect`" + ` with a secret field are read by rules alone, and no other state reads them. The views ` +
 	"`execution_log` and `event_log`" + ` of the database show what is stored.
 

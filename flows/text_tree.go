@@ -11,8 +11,9 @@ import (
 
 // tree is a compiled YAML value whose strings are texts. It is immutable and safe for concurrent use.
 type tree struct {
-	root  treeNode
-	reads []string
+	root        treeNode
+	reads       []string
+	expressions []string
 }
 
 // treeNode is one of fixedNode, *text, listNode and objectNode.
@@ -44,13 +45,14 @@ func (s *exprScope) compileTree(at spot) (machine.Tree, []Finding) {
 		return nil, b.found
 	}
 	slices.Sort(b.reads)
-	return &tree{root: root, reads: slices.Compact(b.reads)}, b.found
+	return &tree{root: root, reads: slices.Compact(b.reads), expressions: b.expressions}, b.found
 }
 
 type treeBuilder struct {
-	scope *exprScope
-	found []Finding
-	reads []string
+	scope       *exprScope
+	found       []Finding
+	reads       []string
+	expressions []string // as written
 }
 
 func (b *treeBuilder) add(at spot, f Finding) {
@@ -145,6 +147,11 @@ func (b *treeBuilder) scalar(at spot) treeNode {
 		return fixedNode{fixed}
 	}
 	b.reads = append(b.reads, t.reads...)
+	for _, part := range t.parts {
+		if part.expr != nil {
+			b.expressions = append(b.expressions, part.expr.source)
+		}
+	}
 	return t
 }
 
@@ -182,6 +189,9 @@ func (t *tree) Value(f machine.Facts) (machine.Value, error) { return t.root.Val
 
 // Reads gives the inputs and variables that it names, sorted. The slice must not be changed.
 func (t *tree) Reads() []string { return t.reads }
+
+// Expressions gives the expressions in it, as written. The slice must not be changed.
+func (t *tree) Expressions() []string { return t.expressions }
 
 // treeConst gives a tree that holds no expression, as a value of the caller's own.
 func treeConst(t machine.Tree) (machine.Value, bool) {

@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"fmt"
 
 	"flowctl/engine"
 	"flowctl/engine/tool"
@@ -32,11 +33,40 @@ func (c *callWith) Uses(s machine.Scope) machine.Uses {
 		Tools: []string{string(c.Tool)},
 	}
 	spec, _ := s.Machine.Tools.Get(string(c.Tool))
-	uses.Problems = argProblems(s, spec, "args", c.Args)
+	uses.Problems = append(argProblems(s, spec, "args", c.Args), secretProblems(s.Machine, spec, c.Args)...)
 	if c.Into != "" {
 		uses.Holds = []machine.Hold{{Path: "into", Var: string(c.Into), Type: resultType(spec), Named: "the result of " + spec.Name}}
 	}
 	return uses
+}
+
+// shower is the config of a tool that would keep or show an argument in clear.
+type shower interface {
+	// Shows says where an argument would be seen, and what to do instead: "in the url; put it into headers". It is "" for an
+	// argument that only reaches whom the tool asks.
+	Shows(arg string) string
+}
+
+// secretProblems finds secret variables in arguments that the tool would keep or show in clear.
+func secretProblems(m *machine.Machine, spec machine.ToolSpec, args machine.Ordered[machine.Tree]) []machine.ConfigProblem {
+	config, ok := spec.Config.(shower)
+	if !ok {
+		return nil
+	}
+	var found []machine.ConfigProblem
+	for _, arg := range args {
+		where := config.Shows(arg.Name)
+		if where == "" {
+			continue
+		}
+		for _, name := range arg.Value.Reads() {
+			if v, _ := m.Variable(name); v.Secret {
+				found = append(found, machine.ConfigProblem{Path: "args." + arg.Name, Rule: "secret-shown",
+					Message: fmt.Sprintf("%s is secret, and %s would show it %s", name, spec.Name, where)})
+			}
+		}
+	}
+	return found
 }
 
 // resultType gives the one JSON type that a tool's results have, "" where that is open.
@@ -103,7 +133,11 @@ func judge(step *engine.Step, result tool.Result, expect machine.Expr, secret bo
 	if expect == nil {
 		return machine.Problem{}, nil
 	}
-	met, err := step.Holds(expect, result.Value)
+	holds := step.Holds
+	if secret {
+		holds = step.HoldsUnseen
+	}
+	met, err := holds(expect, result.Value)
 	if err != nil || met {
 		return machine.Problem{}, err
 	}

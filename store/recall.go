@@ -20,6 +20,7 @@ type Recall struct {
 	keys   []string // what stands between the stars of filter.Keys
 	words  []string
 	hits   []hit
+	full   bool   // the first filter.Limit hits are the best of all that were offered before, in order
 	text   []byte // of one entry, folded; reused
 }
 
@@ -28,6 +29,15 @@ type hit struct {
 	entry MemoryEntry
 	words int
 }
+
+// compare is the order of hits: more of the words first, else by namespace and key.
+func (h hit) compare(other hit) int {
+	return cmp.Or(cmp.Compare(other.words, h.words), cmp.Compare(h.entry.Namespace, other.entry.Namespace),
+		cmp.Compare(h.entry.Key, other.entry.Key))
+}
+
+// surplus is how many hits beyond twice the limit are kept until the worst of them are dropped.
+const surplus = 64
 
 // NewRecall makes a Recall that was offered nothing yet.
 func NewRecall(f MemoryFilter) *Recall {
@@ -50,7 +60,8 @@ func (r *Recall) Done() bool {
 	return r.filter.Query != "" || r.filter.Limit > 0 && len(r.hits) >= r.filter.Limit
 }
 
-// Offer takes the entry if the filter chooses it. Its value is kept, not copied.
+// Offer takes the entry if the filter chooses it. What is kept of its value is a copy. With a limit, no more than about
+// twice as many entries are kept, however many are offered.
 func (r *Recall) Offer(e MemoryEntry) {
 	if r.filter.Namespace != "" && e.Namespace != r.filter.Namespace || r.filter.Keys != "" && !r.fits(e.Key) {
 		return
@@ -61,22 +72,35 @@ func (r *Recall) Offer(e MemoryEntry) {
 			return
 		}
 	}
-	r.hits = append(r.hits, hit{e, found})
+	h := hit{e, found}
+	limit := r.filter.Limit
+	if r.full && h.compare(r.hits[limit-1]) > 0 {
+		return
+	}
+	if h.entry.Value = nil; !r.filter.Bare {
+		h.entry.Value = append([]byte{}, e.Value...) // an empty one is not nil
+	}
+	r.hits = append(r.hits, h)
+	if limit > 0 && (len(r.hits)-surplus)/2 > limit {
+		r.cut()
+	}
+}
+
+// cut brings the hits into order and drops those beyond the limit.
+func (r *Recall) cut() {
+	slices.SortFunc(r.hits, hit.compare)
+	if limit := r.filter.Limit; limit > 0 && limit <= len(r.hits) {
+		clear(r.hits[limit:]) // their values are not to stay
+		r.hits, r.full = r.hits[:limit], true
+	}
 }
 
 // Entries gives the chosen entries: those with more of the words first, else by namespace and key, as many as the filter's
 // limit allows.
 func (r *Recall) Entries() []MemoryEntry {
-	slices.SortFunc(r.hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(a.entry.Namespace, b.entry.Namespace),
-			cmp.Compare(a.entry.Key, b.entry.Key))
-	})
-	n := len(r.hits)
-	if r.filter.Limit > 0 {
-		n = min(n, r.filter.Limit)
-	}
+	r.cut()
 	var got []MemoryEntry
-	for _, h := range r.hits[:n] {
+	for _, h := range r.hits {
 		got = append(got, h.entry)
 	}
 	return got

@@ -27,7 +27,7 @@ var (
 // commit was written.
 type MemoryConflict struct {
 	Namespace, Key string
-	Version        int64  // the stored version, 0 if there is no such key
+	Version        int64  // the stored version, 0 if there is no such key, or not any more
 	Value          []byte // the stored value, nil if there is no such key
 }
 
@@ -154,12 +154,13 @@ type Commit struct {
 	Release    bool
 }
 
-// MemoryWrite sets or deletes one key of the long-term memory. Every write raises the key's version by one, a new key
-// starts at 1.
+// MemoryWrite sets or deletes one key of the long-term memory. Every write of a value raises the key's version by
+// one: a new key starts at 1, one that was deleted goes on from the version that it had, so that no version is ever that
+// of two values. A store keeps that version, with namespace and key, for good.
 type MemoryWrite struct {
 	Namespace, Key string
 	Value          []byte // JSON; nil deletes. A search reads this text: letters that it escapes (\u732b) are not found
-	Expect         *int64 // nil: whatever the version; 0: the key must not exist
+	Expect         *int64 // nil: whatever the version; 0: the key must not exist, be it new or deleted
 }
 
 // Claim asks for a run.
@@ -241,7 +242,7 @@ type Memory interface {
 // MemoryEntry is one key of the long-term memory.
 type MemoryEntry struct {
 	Namespace, Key string
-	Value          []byte // JSON
+	Value          []byte // JSON; nil where MemoryFilter.Bare leaves it out
 	Version        int64
 	Updated        time.Time
 }
@@ -258,7 +259,8 @@ type MemoryFilter struct {
 	// Case does not matter in Latin, Greek, Cyrillic, Armenian and full-width letters, taken one by one: ß is not ss, and a
 	// final ς is not σ. Accents matter, as does how they are encoded. Text with zero bytes or broken UTF-8 may be missed.
 	Query string
-	Limit int // 0: all
+	Limit int  // 0: all
+	Bare  bool // entries are given without their values, which is quick where values are large
 }
 
 // Cache is the optional ability to keep answers of models between runs.

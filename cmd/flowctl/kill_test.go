@@ -16,6 +16,7 @@ import (
 
 	"flowctl/engine"
 	"flowctl/store"
+	"flowctl/store/faulty"
 )
 
 // killer makes a process kill itself, as kill -9 would, at one of its commits: "before 3" or "after 3". It gives nil for
@@ -26,29 +27,14 @@ func killer(when string) func(store.Store) store.Store {
 	if err != nil {
 		return nil
 	}
-	return func(s store.Store) store.Store { return &killingStore{Store: s, before: side == "before", at: at} }
-}
-
-type killingStore struct {
-	store.Store
-	before  bool
-	at      int
-	commits int
-}
-
-func (k *killingStore) Commit(ctx context.Context, c store.Commit) error {
-	k.commits++
-	if k.commits == k.at && k.before {
-		die()
+	fault := faulty.Fault{After: die}
+	if side == "before" {
+		fault = faulty.Fault{Before: die}
 	}
-	err := k.Store.Commit(ctx, c)
-	if k.commits == k.at {
-		die()
-	}
-	return err
+	return func(s store.Store) store.Store { return faulty.New(s, faulty.At(at, fault)) }
 }
 
-func die() {
+func die(context.Context, store.Commit) error {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		panic(err)
 	}
@@ -107,6 +93,41 @@ func killedAt(t *testing.T, phase, when string, want []string) (killed, doubt bo
 		t.Errorf("%s killed %s: %d rows say refunded, want 1", phase, when, n)
 	}
 	return killed, v.doubt
+}
+
+// What stands around the store must hide nothing of it: a run with a memory would go on without one.
+func TestKillRunWithMemory(t *testing.T) {
+	const remembering = `version: 1
+name: desk
+memory: {namespace: shop}
+tools: {remember: {builtin: {name: remember}}}
+start: keep
+states:
+  keep:
+    handler: call
+    with: {tool: remember, args: {key: likes, value: tea}}
+    transitions: {success: done, fail: lost}
+  done: {handler: end}
+  lost: {handler: end, with: {status: failed}}
+`
+	v := &victim{t: t, dir: t.TempDir()}
+	writeFile(t, v.dir, "flow.yaml", remembering)
+	for at := 1; ; at++ {
+		if at > 20 {
+			t.Fatal("the run makes no end of commits")
+		}
+		_, code, killed := v.flowctl(fmt.Sprint("after ", at), "run", "flow.yaml", "--id", fmt.Sprint("r", at))
+		if killed {
+			continue
+		}
+		if code != 0 || at < 3 {
+			t.Errorf("the run made %d commits and ended with exit code %d", at-1, code)
+		}
+		break
+	}
+	if out, _, _ := v.flowctl("", "memory", "get", "shop", "likes"); out != "tea\n" {
+		t.Errorf("the run remembered %q", out)
+	}
 }
 
 // victim is a folder with the support example, a run of it, and the processes that work on it.

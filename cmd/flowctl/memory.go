@@ -24,7 +24,8 @@ func (a *app) memoryCommand() *cobra.Command {
 		Use:   "memory",
 		Short: "Look into the long-term memory, and change it",
 		Long: `Look into the long-term memory, which outlives runs, and change it. An entry has a namespace (whose memory it is, as the
-key memory of a flow says), a key, a JSON value, and a version that every change raises.
+key memory of a flow says), a key, a JSON value, and a version that every change raises. A key that was taken out goes on
+from the version that it had when it is set anew, so no version ever stands for two values.
 
 In a namespace of several parts, such as customer/{{ customer }}, a slash inside of an inserted value is written %2F, and
 a percent sign %25.`,
@@ -161,15 +162,24 @@ func (k *keeping) document(e store.MemoryEntry) (memoryDocument, machine.Value, 
 		Updated: stamp(e.Updated)}, v, nil
 }
 
-func (k *keeping) documents(entries []store.MemoryEntry) ([]memoryDocument, error) {
+// memories reads the entries that a filter chooses, and how each is shown.
+func (a *app) memories(ctx context.Context, f store.MemoryFilter) ([]store.MemoryEntry, []memoryDocument, error) {
+	k, err := a.openMemory(ctx, a.openExisting)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer k.close()
+	entries, err := k.db.Memories(ctx, f)
+	if err != nil {
+		return nil, nil, err
+	}
 	docs := make([]memoryDocument, len(entries))
 	for i, e := range entries {
-		var err error
 		if docs[i], _, err = k.document(e); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return docs, nil
+	return entries, docs, nil
 }
 
 // memoryColumns is how many columns of a value a list shows; get has all of it.
@@ -177,16 +187,7 @@ const memoryColumns = 60
 
 // memoryList prints the entries that a filter chooses.
 func (a *app) memoryList(ctx context.Context, f store.MemoryFilter) error {
-	k, err := a.openMemory(ctx, a.openExisting)
-	if err != nil {
-		return err
-	}
-	defer k.close()
-	entries, err := k.db.Memories(ctx, f)
-	if err != nil {
-		return err
-	}
-	docs, err := k.documents(entries)
+	entries, docs, err := a.memories(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (k *keeping) entry(ctx context.Context, namespace, key string) (store.Memor
 	if !errors.Is(err, store.ErrNotFound) {
 		return e, err
 	}
-	all, err := k.db.Memories(ctx, store.MemoryFilter{})
+	all, err := k.db.Memories(ctx, store.MemoryFilter{Bare: true})
 	if err != nil {
 		return e, err
 	}
@@ -299,7 +300,7 @@ func (a *app) completeMemory(cmd *cobra.Command, args []string, start string) ([
 		return nil, nothing
 	}
 	defer k.close()
-	var f store.MemoryFilter
+	f := store.MemoryFilter{Bare: true}
 	if keys {
 		f.Namespace = args[0]
 	}
@@ -313,11 +314,11 @@ func (a *app) completeMemory(cmd *cobra.Command, args []string, start string) ([
 		if keys {
 			word = e.Key
 		}
-		if strings.HasPrefix(word, start) && !slices.Contains(found, word) {
+		if strings.HasPrefix(word, start) {
 			found = append(found, word)
 		}
 	}
-	return found, nothing
+	return slices.Compact(found), nothing // namespaces come in order
 }
 
 // told says in text what was done to an entry, or prints the entry for programs.

@@ -49,7 +49,8 @@ func (a *app) memoryRmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm NAMESPACE KEY",
 		Short: "Take a key out",
-		Long: `Take a key and its value out of the memory. With -o json, what it was is printed.
+		Long: `Take a key and its value out of the memory. With -o json, what it was is printed. The database keeps the key's name and
+version, from which it goes on when it is set anew.
 
 --version N does so only while the key still has this version. Otherwise nothing is changed, the exit code is 8 and the
 message says which version it has.`,
@@ -172,16 +173,7 @@ flowctl memory import reads it again.`,
 }
 
 func (a *app) memoryExport(ctx context.Context, f store.MemoryFilter) error {
-	k, err := a.openMemory(ctx, a.openExisting)
-	if err != nil {
-		return err
-	}
-	defer k.close()
-	entries, err := k.db.Memories(ctx, f)
-	if err != nil {
-		return err
-	}
-	docs, err := k.documents(entries)
+	_, docs, err := a.memories(ctx, f)
 	if err != nil {
 		return err
 	}

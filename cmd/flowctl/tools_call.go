@@ -94,19 +94,12 @@ func (a *app) toolsCall(ctx context.Context, flow, name string, f toolsCallFlags
 	if err != nil {
 		return err
 	}
-	env, err := a.environment(m.Dir)
+	env, secrets, err := a.toolEnv(m)
 	if err != nil {
-		return err
-	}
-	secrets, err := secretsOf(m, env)
-	if err != nil {
-		return err
-	}
-	if err := a.openLog(secrets); err != nil {
 		return err
 	}
 	t := trial{app: a, machine: m, kind: kinds[spec.Kind], secrets: secrets}
-	made, err := t.kind.New(spec, tool.Env{Machine: m, Dir: m.Dir, Getenv: env.get})
+	made, err := t.kind.New(spec, env)
 	if err != nil {
 		return usagef("", "tool %s: %s", name, secrets.Text(err.Error()))
 	}
@@ -127,6 +120,19 @@ func (a *app) toolsCall(ctx context.Context, flow, name string, f toolsCallFlags
 	}
 	t.prepared = prepared
 	return t.finish(ctx, f.yes)
+}
+
+// toolEnv gives what a flow's tools are made with outside of a run, and its secrets, and opens the log.
+func (a *app) toolEnv(m *machine.Machine) (tool.Env, *secret.Redactor, error) {
+	env, err := a.environment(m.Dir)
+	if err != nil {
+		return tool.Env{}, nil, err
+	}
+	secrets, err := secretsOf(m, env)
+	if err != nil {
+		return tool.Env{}, nil, err
+	}
+	return tool.Env{Machine: m, Dir: m.Dir, Getenv: env.get}, secrets, a.openLog(secrets)
 }
 
 // readArgs reads the arguments of a call, nil where none are given. They are JSON; whether they fit is for the tool to say.

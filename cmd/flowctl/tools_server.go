@@ -49,22 +49,15 @@ func (a *app) toolsServer(ctx context.Context, flow, server string) error {
 	case len(decl.Command) > 0 && !a.allowCommands:
 		return usagef("allow it with --allow-commands", "the MCP server %s is a program: %s", server, strings.Join(decl.Command, " "))
 	}
-	env, err := a.environment(m.Dir)
+	env, secrets, err := a.toolEnv(m)
 	if err != nil {
-		return err
-	}
-	secrets, err := secretsOf(m, env)
-	if err != nil {
-		return err
-	}
-	if err := a.openLog(secrets); err != nil {
 		return err
 	}
 	kind, ok := kinds["mcp"].(*mcp.Kind)
 	if !ok {
 		return usagef("", "this flowctl speaks to no MCP servers")
 	}
-	listed, err := kind.List(ctx, tool.Env{Machine: m, Dir: m.Dir, Getenv: env.get}, server)
+	listed, err := kind.List(ctx, env, server)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()

@@ -93,7 +93,7 @@ func (s *scanner) take(raw json.RawMessage) {
 	case s.found != nil && !sameValue(s.found, raw):
 		s.fail(errors.New("the answer holds two different JSON objects; exactly one is wanted"))
 	default:
-		if name, twice := RepeatedName(string(raw)); twice {
+		if name, twice := machine.RepeatedName(string(raw)); twice {
 			s.fail(fmt.Errorf("the JSON object of the answer gives %q twice", name))
 			return
 		}
@@ -294,44 +294,4 @@ func sameValue(a, b json.RawMessage) bool {
 	x, errX := machine.DecodeValue(a)
 	y, errY := machine.DecodeValue(b)
 	return errX == nil && errY == nil && machine.EqualValues(x, y)
-}
-
-// RepeatedName finds a name that an object, or one inside it, gives twice. In text that is no JSON it is looked for up to
-// where that shows.
-func RepeatedName(text string) (string, bool) {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
-	type level struct {
-		names map[string]bool // nil in a list
-		value bool            // a name was read: its value comes next
-	}
-	var open []level
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return "", false
-		}
-		if d, ok := token.(json.Delim); ok && (d == '}' || d == ']') {
-			open = open[:len(open)-1]
-			continue
-		}
-		if n := len(open); n > 0 && open[n-1].names != nil {
-			if top := &open[n-1]; top.value {
-				top.value = false
-			} else {
-				name, _ := token.(string)
-				if top.names[name] {
-					return name, true
-				}
-				top.names[name], top.value = true, true
-				continue
-			}
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{names: map[string]bool{}})
-		case json.Delim('['):
-			open = append(open, level{})
-		}
-	}
 }

@@ -116,11 +116,14 @@ func (r *Redactor) Text(s string) string {
 // it is taken for one: whoever cuts a text cannot know that he cuts a secret.
 const (
 	ellipsis     = "…"
+	dots         = "..." // as libraries write it
 	shortestPart = 6
 )
 
 // ends replaces what a cut has left of a secret, on either side of its mark.
-func (r *Redactor) ends(s string) string {
+func (r *Redactor) ends(s string) string { return r.endsAt(r.endsAt(s, ellipsis), dots) }
+
+func (r *Redactor) endsAt(s, ellipsis string) string {
 	if !strings.Contains(s, ellipsis) {
 		return s
 	}

@@ -21,6 +21,9 @@ func parseArgs(text json.RawMessage) (machine.Values, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its arguments must be one JSON object: %w", err)
 	}
+	if name, twice := machine.RepeatedName(string(text)); twice { // readers differ in which of the two counts
+		return nil, fmt.Errorf("its arguments give %q twice", name)
+	}
 	switch x := v.(type) {
 	case nil:
 		return machine.Values{}, nil

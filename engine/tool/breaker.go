@@ -60,7 +60,7 @@ func wordOf(outcomes []Outcome) error {
 	word := errNoWord
 	for _, out := range outcomes {
 		switch {
-		case out.Result.Status == Unavailable:
+		case out.Result.Status == Unavailable, out.Result.Status == Unknown: // no answer is no better than none at all
 			word = errOutOfOrder
 		case out.Result.Problem.Kind != KindCancelled:
 			return nil

@@ -11,6 +11,7 @@ type Facts struct {
 	Last      Last
 	Result    Value  // inside expect
 	Args      Values // inside a tool's texts and its approval.when
+	Hidden    bool   // Result and Args hold the value of a secret variable: no error shows them
 	// Getenv reads the environment where `env("NAME")` is allowed, and is nil elsewhere.
 	Getenv func(name string) (string, bool)
 }

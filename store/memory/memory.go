@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,11 +44,14 @@ type run struct {
 
 type key struct{ namespace, key string }
 
+// entry is a key of the memory. One that was deleted keeps its version.
 type entry struct {
-	value   []byte
+	value   []byte // nil: there is no such key, or not any more
 	version int64
 	updated time.Time
 }
+
+func (e entry) gone() bool { return e.value == nil }
 
 var (
 	_ store.Store  = (*Store)(nil)
@@ -90,7 +94,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) error {
 	}
 	// Nothing fails from here on.
 	s.runs[c.Run.ID] = r
-	s.keep(changed)
+	maps.Copy(s.memory, changed)
 	r.append(c)
 	for _, n := range c.Post {
 		s.post(n)
@@ -114,7 +118,7 @@ func (s *Store) expected(c store.Commit) (*run, error) {
 	return r, nil
 }
 
-// remember works out what memory writes change, in their order; an entry of version 0 is deleted.
+// remember works out what memory writes change, in their order.
 func (s *Store) remember(writes []store.MemoryWrite) (map[key]entry, error) {
 	changed := make(map[key]entry)
 	for _, m := range writes {
@@ -123,25 +127,22 @@ func (s *Store) remember(writes []store.MemoryWrite) (map[key]entry, error) {
 		if !ok {
 			have = s.memory[k]
 		}
-		if m.Expect != nil && *m.Expect != have.version {
-			return nil, &store.MemoryConflict{Namespace: m.Namespace, Key: m.Key, Version: have.version, Value: bytes.Clone(have.value)}
+		there := have.version
+		if have.gone() {
+			there = 0
+		}
+		if m.Expect != nil && *m.Expect != there {
+			return nil, &store.MemoryConflict{Namespace: m.Namespace, Key: m.Key, Version: there, Value: bytes.Clone(have.value)}
 		}
 		if m.Value == nil {
-			changed[k] = entry{}
+			if !have.gone() {
+				changed[k] = entry{version: have.version}
+			}
 			continue
 		}
 		changed[k] = entry{value: bytes.Clone(m.Value), version: have.version + 1, updated: stored(s.now())}
 	}
 	return changed, nil
-}
-
-// keep takes over what remember worked out.
-func (s *Store) keep(changed map[key]entry) {
-	for k, e := range changed {
-		if s.memory[k] = e; e.version == 0 {
-			delete(s.memory, k)
-		}
-	}
 }
 
 // append writes what a commit says to its run.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"flowctl/store"
@@ -18,15 +19,17 @@ func (s *Store) Remembered(ctx context.Context, namespace, name string) (store.M
 	defer s.mu.Unlock()
 	k := key{namespace, name}
 	e, ok := s.memory[k]
-	if !ok {
+	if !ok || e.gone() {
 		return store.MemoryEntry{}, fmt.Errorf("memory %s/%s: %w", namespace, name, store.ErrNotFound)
 	}
-	return e.shown(k), nil
+	shown := e.shown(k)
+	shown.Value = copied(shown.Value)
+	return shown, nil
 }
 
-// shown is the entry as it is handed out.
+// shown is the entry as others see it. Its value is the store's own.
 func (e entry) shown(k key) store.MemoryEntry {
-	return store.MemoryEntry{Namespace: k.namespace, Key: k.key, Value: copied(e.value), Version: e.version, Updated: e.updated}
+	return store.MemoryEntry{Namespace: k.namespace, Key: k.key, Value: e.value, Version: e.version, Updated: e.updated}
 }
 
 // Memories implements store.Memory.
@@ -38,7 +41,9 @@ func (s *Store) Memories(ctx context.Context, f store.MemoryFilter) ([]store.Mem
 	defer s.mu.Unlock()
 	recall := store.NewRecall(f)
 	for k, e := range s.memory {
-		recall.Offer(e.shown(k))
+		if !e.gone() {
+			recall.Offer(e.shown(k))
+		}
 	}
 	return recall.Entries(), nil
 }
@@ -54,7 +59,7 @@ func (s *Store) Memorize(ctx context.Context, writes []store.MemoryWrite) error 
 	if err != nil {
 		return err
 	}
-	s.keep(changed)
+	maps.Copy(s.memory, changed)
 	return nil
 }
 

@@ -235,7 +235,8 @@ func writeMemory(w *conn, m store.MemoryWrite, now time.Time) error {
 		_, err := w.exec("DELETE FROM memory WHERE namespace = ? AND key = ?", m.Namespace, m.Key)
 		return err
 	}
-	_, err := w.exec(`INSERT INTO memory (namespace, key, value, version, updated_at) VALUES (?, ?, ?, 1, ?)
+	_, err := w.exec(`INSERT INTO memory (namespace, key, value, version, updated_at)
+		VALUES (?1, ?2, ?3, 1 + coalesce((SELECT version FROM memory_gone WHERE namespace = ?1 AND key = ?2), 0), ?4)
 		ON CONFLICT (namespace, key) DO UPDATE
 		SET value = excluded.value, version = version + 1, updated_at = excluded.updated_at`,
 		m.Namespace, m.Key, string(m.Value), millis(now))

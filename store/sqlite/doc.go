@@ -12,7 +12,8 @@
 // The file can be read with the sqlite3 shell while flowctl runs: tables runs, events, blobs, checkpoints, notices,
 // workers, flows, memory and cache, and views event_log, decision_log, execution_log and state_log. Times are integers,
 // milliseconds since 1970 in UTC; the views show them as text. The index memory_text, which triggers keep in step with
-// memory, finds words of three characters and more, also inside of longer ones; shorter words are found by reading.
+// memory, finds words of three characters and more, also inside of longer ones; shorter words are found by reading. The
+// table memory_gone keeps the versions of deleted keys, and with them the keys' names.
 //
 // Read sqlite.go first, then writer.go and commit.go. The tables are in schema.sql and schema2.sql.
 package sqlite

@@ -165,7 +165,7 @@ func memoryWrites(t *rapid.T) (writes []store.MemoryWrite) {
 			m.Value = []byte(pick(t, payloads, "value"))
 		}
 		if rapid.Bool().Draw(t, "expects") {
-			version := number(t, 0, 2, "version")
+			version := number(t, 0, 4, "version")
 			m.Expect = &version
 		}
 		writes = append(writes, m)
@@ -179,7 +179,7 @@ func (p *pair) memorize(t *rapid.T) {
 }
 
 func (p *pair) memories(t *rapid.T) {
-	f := store.MemoryFilter{Namespace: pick(t, names, "namespace"), Limit: int(number(t, 0, 3, "limit")),
+	f := store.MemoryFilter{Namespace: pick(t, names, "namespace"), Limit: int(number(t, 0, 3, "limit")), Bare: rapid.Bool().Draw(t, "bare"),
 		Keys:  pick(t, []string{"", "a", "*", "*a*", "b*", "%", "?"}, "keys"),
 		Query: pick(t, []string{"", "a", "needle", "a b needle", "NEEDLE x", "%", "\"", "needle OR (", "edl"}, "query")}
 	file, fileErr := p.file.Memories(context.Background(), f)

@@ -36,22 +36,22 @@ func (db *DB) Memorize(ctx context.Context, writes []store.MemoryWrite) error {
 // Memories implements store.Memory.
 func (db *DB) Memories(ctx context.Context, f store.MemoryFilter) ([]store.MemoryEntry, error) {
 	recall := store.NewRecall(f)
-	if err := db.offer(ctx, f.Namespace, recall); err != nil {
+	if err := db.offer(ctx, f, recall); err != nil {
 		return nil, explain(db.path, err)
 	}
 	return recall.Entries(), nil
 }
 
 // offer reads all entries that may be chosen.
-func (db *DB) offer(ctx context.Context, namespace string, recall *store.Recall) error {
+func (db *DB) offer(ctx context.Context, f store.MemoryFilter, recall *store.Recall) error {
 	var parts []string
 	var args []any
 	add := func(part string, values ...any) {
 		parts = append(parts, part)
 		args = append(args, values...)
 	}
-	if namespace != "" {
-		add("namespace = ?", namespace)
+	if f.Namespace != "" {
+		add("namespace = ?", f.Namespace)
 	}
 	if prefix := recall.Prefix(); prefix != "" {
 		add("key >= ?", prefix)
@@ -62,7 +62,11 @@ func (db *DB) offer(ctx context.Context, namespace string, recall *store.Recall)
 	if either, values := holdsAny(recall.Words()); either != "" {
 		add(either, values...)
 	}
-	query := "SELECT namespace, key, value, version, updated_at FROM memory"
+	value := "value"
+	if f.Bare && f.Query == "" {
+		value = "NULL"
+	}
+	query := "SELECT namespace, key, " + value + ", version, updated_at FROM memory"
 	if len(parts) > 0 {
 		query += " WHERE " + strings.Join(parts, " AND ")
 	}
@@ -76,11 +80,12 @@ func (db *DB) offer(ctx context.Context, namespace string, recall *store.Recall)
 	defer rows.Close()
 	for !recall.Done() && rows.Next() {
 		var e store.MemoryEntry
+		var value sql.RawBytes // which is good until the next row; the recall copies what it keeps
 		var updated int64
-		if err := rows.Scan(&e.Namespace, &e.Key, &e.Value, &e.Version, &updated); err != nil {
+		if err := rows.Scan(&e.Namespace, &e.Key, &value, &e.Version, &updated); err != nil {
 			return err
 		}
-		e.Updated = fromMillis(updated)
+		e.Value, e.Updated = value, fromMillis(updated)
 		recall.Offer(e)
 	}
 	return rows.Err()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,66 @@ func TestNarrowingLosesNoLetter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// allocated gives the bytes that f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// What is not asked for costs little: values when only names are wanted, and hits that a limit leaves out.
+func TestLargeValuesAreReadSparingly(t *testing.T) {
+	const n, size = 300, 60_000
+	db := fresh(t)
+	value := []byte(`"needle ` + strings.Repeat("x", size) + `"`)
+	var writes []store.MemoryWrite
+	for i := range n {
+		writes = append(writes, store.MemoryWrite{Namespace: "n", Key: fmt.Sprintf("k%03d", i), Value: value})
+	}
+	memorize(t, db, writes...)
+	for _, one := range []struct {
+		f    store.MemoryFilter
+		hits int
+		most uint64 // bytes
+	}{
+		{store.MemoryFilter{Bare: true}, n, size * n / 20},
+		{store.MemoryFilter{Namespace: "n", Keys: "k*", Bare: true}, n, size * n / 20},
+		{store.MemoryFilter{Query: "needle", Limit: 3}, 3, size * n * 3 / 2}, // the library makes each value once, to be looked at
+	} {
+		var got []string
+		if bytes := allocated(func() { got = found(t, db, one.f) }); len(got) != one.hits || bytes > one.most {
+			t.Errorf("memories %+v: %d hits, %d bytes allocated, want at most %d", one.f, len(got), bytes, one.most)
+		}
+	}
+}
+
+// A key that was deleted with the shell goes on, too; and what it left behind is not kept beside the key.
+func TestVersionsGoOnAfterForeignDeletes(t *testing.T) {
+	db := fresh(t)
+	color := store.MemoryWrite{Namespace: "n", Key: "color", Value: []byte(`"red"`)}
+	memorize(t, db, color, color, color)
+	const gone = "SELECT namespace, key, version FROM memory_gone"
+	for version := 4; version <= 5; version++ {
+		if err := db.write(t.Context(), func(w *conn) error { return w.script("DELETE FROM memory WHERE key = 'color'") }); err != nil {
+			t.Fatal(err)
+		}
+		if got := query(t, db, gone); !slices.Equal(got, []string{fmt.Sprint("n|color|", version-1)}) {
+			t.Errorf("gone is %v", got)
+		}
+		memorize(t, db, color)
+		e, err := db.Remembered(t.Context(), "n", "color")
+		if err != nil || e.Version != int64(version) {
+			t.Errorf("version %d is %d: %v", version, e.Version, err)
+		}
+		if got := query(t, db, gone); got != nil {
+			t.Errorf("gone is %v although the key is there", got)
+		}
+	}
+	indexInStep(t, db)
 }
 
 func TestMemoryOfVersion1IsFound(t *testing.T) {

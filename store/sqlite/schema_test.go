@@ -188,6 +188,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"value FROM memory WHERE namespace = 'x' AND key = 'y'":                                                         "INDEX sqlite_autoindex_memory_1 (namespace=? AND key=?)",
 		"* FROM memory WHERE namespace = 'x' AND key >= 'y' AND key < 'z' ORDER BY namespace, key":                      "INDEX sqlite_autoindex_memory_1 (namespace=? AND key>? AND key<?)",
 		"* FROM memory WHERE namespace = 'x' AND (id IN (SELECT rowid FROM memory_text WHERE memory_text MATCH 'yyy'))": "SCAN memory_text VIRTUAL TABLE INDEX",
+		"version FROM memory_gone WHERE namespace = 'x' AND key = 'y'":                                                  "PRIMARY KEY (namespace=? AND key=?)",
 		"data FROM cache WHERE key = 'x' AND until > 3":                                                                 "INDEX sqlite_autoindex_cache_1 (key=?)",
 		"1 FROM cache WHERE until <= 3":                                                                                 "INDEX cache_until",
 		"seq FROM event_log WHERE run = 'x' AND seq > 3 LIMIT 20":                                                       "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",

@@ -164,9 +164,14 @@ func (b *bench) memoryConflict(key string) *store.MemoryConflict {
 
 // remember writes memory in a commit of its own.
 func (b *bench) remember(writes ...store.MemoryWrite) error {
-	c := bare(b.run("r"))
+	return b.s.Commit(b.ctx, withMemory(b.run("r"), writes...))
+}
+
+// withMemory is a commit of memory alone.
+func withMemory(r store.Run, writes ...store.MemoryWrite) store.Commit {
+	c := bare(r)
 	c.Memory = writes
-	return b.s.Commit(b.ctx, c)
+	return c
 }
 
 // set is a write of namespace n; an expectation below 0 is none.
@@ -215,9 +220,43 @@ var memoryTests = []test{
 		b.is("delete", b.remember(set("k", "", 2)), nil)
 		b.same("deleted", *b.memoryConflict("k"), store.MemoryConflict{Namespace: "n", Key: "k"})
 		b.is("write anew", b.remember(set("k", `3`, 0)), nil)
-		b.same("a new key", b.memoryConflict("k").Version, int64(1))
-		b.is("delete and write in one commit", b.remember(set("k", "", 1), set("k", `4`, 0), set("k", `5`, 1)), nil)
-		b.same("entry", *b.memoryConflict("k"), store.MemoryConflict{Namespace: "n", Key: "k", Version: 2, Value: []byte(`5`)})
+		b.same("a key that goes on", b.memoryConflict("k").Version, int64(3))
+		b.is("delete and write in one commit", b.remember(set("k", "", 3), set("k", `4`, 0), set("k", `5`, 4)), nil)
+		b.same("entry", *b.memoryConflict("k"), store.MemoryConflict{Namespace: "n", Key: "k", Version: 5, Value: []byte(`5`)})
+	}},
+	{"gives no version twice", func(b *bench) {
+		b.create("r")
+		conflicts := func(what string, w store.MemoryWrite, version int64) {
+			b.Helper()
+			var conflict *store.MemoryConflict
+			if err := b.remember(w); !errors.As(err, &conflict) {
+				b.Fatalf("%s gave %v", what, err)
+			}
+			b.same(what, conflict.Version, version)
+		}
+		b.is("write", b.remember(set("k", `"read"`, -1), set("other", `1`, -1)), nil)
+		b.is("delete", b.remember(set("k", "", -1)), nil)
+		conflicts("a write of the deleted version", set("k", `"late"`, 1), 0)
+		b.is("delete what is not there any more", b.remember(set("k", "", -1), set("k", "", 0)), nil)
+		b.is("write of somebody else", b.remember(set("k", `"theirs"`, -1)), nil)
+		conflicts("a write of the version that was read", set("k", `"mine"`, 1), 2)
+		conflicts("a deletion of the version that was read", set("k", "", 1), 2)
+		b.same("entry", *b.memoryConflict("k"), store.MemoryConflict{Namespace: "n", Key: "k", Version: 2, Value: []byte(`"theirs"`)})
+		b.is("delete again", b.remember(set("k", "", 2)), nil)
+		conflicts("a refused deletion beside it", set("other", "", 7), 1)
+		b.is("write anew, twice", b.remember(set("k", `1`, 0), set("k", `2`, 3)), nil)
+		b.same("version", b.memoryConflict("k").Version, int64(4))
+		b.is("a namesake", b.remember(store.MemoryWrite{Namespace: "m", Key: "k", Value: []byte(`1`)}), nil)
+		b.is("the namesake is new", b.remember(store.MemoryWrite{Namespace: "m", Key: "k", Value: []byte(`2`), Expect: new(int64(1))}), nil)
+	}},
+	{"brings no deleted version back with a refused commit", func(b *bench) {
+		b.create("r")
+		b.is("write", b.remember(set("k", `1`, -1), set("k", `2`, -1)), nil)
+		b.refused(withMemory(b.run("r"), set("k", "", -1), set("k", `3`, -1), set("k", `4`, 9)), nil)
+		b.is("write", b.remember(set("k", `3`, 2), set("k", "", 3)), nil)
+		b.refused(withMemory(b.run("r"), set("k", `4`, 0), set("k", `5`, 9)), nil)
+		b.is("write anew", b.remember(set("k", `4`, 0)), nil)
+		b.same("version", b.memoryConflict("k").Version, int64(4))
 	}},
 	{"keeps namespaces apart", func(b *bench) {
 		b.create("r")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,6 +143,42 @@ var recallTests = []test{
 			{store.MemoryFilter{Namespace: "n'; DROP TABLE memory; --"}, n()},
 		} {
 			b.same(fmt.Sprintf("memories %+v", one.f), b.recalled(one.f), one.want)
+		}
+	}},
+	{"leaves values out", func(b *bench) {
+		b.memorize(in("n", "a", `"needle"`), in("n", "a", `"needle pin"`), in("n", "b", `"pin"`), in("m", "a.b", `"pin needle"`), in("n", "gone", `1`))
+		b.memorize(set("gone", "", -1))
+		for _, f := range []store.MemoryFilter{{}, {Namespace: "n"}, {Keys: "a*"}, {Limit: 2}, {Query: "needle pin"},
+			{Query: "pin", Namespace: "n", Keys: "*", Limit: 1}, {Query: "?!"}, {Namespace: "nobody"}} {
+			want, err := b.memory().Memories(b.ctx, f)
+			b.is("memories", err, nil)
+			for i := range want {
+				want[i].Value = nil
+			}
+			f.Bare = true
+			got, err := b.memory().Memories(b.ctx, f)
+			b.is("memories", err, nil)
+			b.same(fmt.Sprintf("memories %+v", f), got, want)
+		}
+		got, err := b.memory().Memories(b.ctx, store.MemoryFilter{Query: "needle", Limit: 1})
+		b.is("memories", err, nil)
+		b.same("value", string(got[0].Value), `"pin needle"`)
+	}},
+	{"keeps the best of many", func(b *bench) {
+		var writes []store.MemoryWrite
+		for i := range 500 { // the best neither first nor last, and keys in no order
+			value := `"needle"`
+			if i%100 == 50 {
+				value = `"needle pin"`
+			}
+			writes = append(writes, in("n", fmt.Sprintf("k%03d", i*7%500), value))
+		}
+		b.memorize(writes...)
+		f := store.MemoryFilter{Query: "needle pin"}
+		all := b.recalled(f)
+		b.same("best hits", all[:6], []string{"n/k050", "n/k150", "n/k250", "n/k350", "n/k450", "n/k000"})
+		for _, f.Limit = range []int{1, 3, 5, 7, 218, 219, 499, 500, 501, math.MaxInt} {
+			b.same(fmt.Sprintf("memories %+v", f), b.recalled(f), all[:min(f.Limit, len(all))])
 		}
 	}},
 	{"finds words", func(b *bench) {

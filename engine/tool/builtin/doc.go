@@ -23,7 +23,8 @@
 //	current_time {zone?}           read        RFC 3339 text
 //
 // The file tools never leave their folder, whatever the path says and wherever its links lead, and touch plain files of
-// up to 1 MiB only.
+// up to 1 MiB only. Hidden files and folders, whose names begin with a dot, are left alone. In the flow's own folder they do
+// not change what may belong to the flow or its databases (*.yaml, *.yml, *.sql, *.db and what SQLite puts beside a database).
 //
 // http_get asks the hosts of its declaration only, by http or https, and follows redirects to them only. A host that a
 // pattern such as *.example.org lets in must have a public address; it is looked at when the connection is made, so that no
@@ -33,6 +34,6 @@
 // remember, recall and forget work in the namespace that the flow declares under memory, and nowhere else. What they write
 // is stored in one commit with their result.
 //
-// Read builtin.go first, then files.go. edit.go and search.go are the other file tools; get.go is http_get, and hosts.go
+// Read builtin.go first, then files.go. allow.go says which files are left alone; edit.go and search.go are the other file tools; get.go is http_get, and hosts.go
 // says whom it may ask; memory.go is the long-term memory.
 package builtin

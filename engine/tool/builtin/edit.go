@@ -29,6 +29,12 @@ type edited struct {
 
 // append adds to the end of a file, in one write.
 func (d folder) append(ctx context.Context, _ tool.Call, args appendArgs) (written, error) {
+	if err := d.mayWrite(args.Path); err != nil {
+		return written{}, err
+	}
+	if ctx.Err() != nil { // before anything is made
+		return written{}, tool.Undone(ctx, "writing "+show(args.Path))
+	}
 	root, err := d.open(true)
 	if err != nil {
 		return written{}, err
@@ -50,10 +56,6 @@ func (d folder) append(ctx context.Context, _ tool.Call, args appendArgs) (writt
 	if err != nil {
 		return written{}, trouble(args.Path, err)
 	}
-	if ctx.Err() != nil {
-		_ = f.Close()
-		return written{}, tool.Undone(ctx, "writing "+show(args.Path))
-	}
 	n, err := f.WriteString(args.Content)
 	if err == nil {
 		err = f.Sync()
@@ -70,10 +72,14 @@ func (d folder) append(ctx context.Context, _ tool.Call, args appendArgs) (writt
 	return written{Bytes: int64(n)}, nil
 }
 
-// edit replaces the only occurrence of a passage.
+// edit replaces the only occurrence of a passage. Until the new text takes the old one's place nothing is changed, and it
+// stops where its time is up.
 func (d folder) edit(ctx context.Context, _ tool.Call, args editArgs) (edited, error) {
 	if args.Old == args.New {
 		return edited{}, tool.Failf("", "old and new are the same, so nothing would change")
+	}
+	if err := d.mayWrite(args.Path); err != nil {
+		return edited{}, err
 	}
 	root, err := d.open(false)
 	if err != nil {
@@ -87,7 +93,11 @@ func (d folder) edit(ctx context.Context, _ tool.Call, args editArgs) (edited, e
 	if err != nil {
 		return edited{}, err
 	}
-	if places := occurrences(text, args.Old); len(places) != 1 {
+	places := occurrences(text, args.Old)
+	if ctx.Err() != nil {
+		return edited{}, tool.Undone(ctx, "editing "+show(args.Path))
+	}
+	if len(places) != 1 {
 		return edited{}, notOnce(text, args, places)
 	}
 	changed := strings.Replace(text, args.Old, args.New, 1)
@@ -100,14 +110,17 @@ func (d folder) edit(ctx context.Context, _ tool.Call, args editArgs) (edited, e
 	return edited{Replaced: 1, Bytes: int64(len(changed))}, nil
 }
 
-// occurrences gives the lines, from 1, where a passage begins. Passages may overlap: which of the two is meant is as open
-// as with any other two.
+// maxPlaces is how many occurrences of a passage are looked for. Each one may cost the whole length of the passage.
+const maxPlaces = 100
+
+// occurrences gives the lines, from 1, where a passage begins, up to maxPlaces. Passages may overlap: which of the two is
+// meant is as open as with any other two.
 func occurrences(text, passage string) []int {
 	var lines []int
 	line, from := 1, 0
 	for {
 		i := strings.Index(text[from:], passage)
-		if i < 0 {
+		if i < 0 || len(lines) == maxPlaces {
 			return lines
 		}
 		line += strings.Count(text[from:from+i], "\n")
@@ -128,8 +141,12 @@ func notOnce(text string, args editArgs, lines []int) error {
 		if len(lines) > most {
 			list += ", …"
 		}
-		return tool.Failf("", "old stands in %s %d times (lines %s); take more of what is around the right one into old, and into new",
-			path, len(lines), list)
+		often := fmt.Sprint(len(lines))
+		if len(lines) == maxPlaces {
+			often = "at least " + often
+		}
+		return tool.Failf("", "old stands in %s %s times (lines %s); take more of what is around the right one into old, and into new",
+			path, often, list)
 	}
 	hint := "read the file and copy the passage from it, blanks and line breaks included"
 	switch {
@@ -145,29 +162,38 @@ func notOnce(text string, args editArgs, lines []int) error {
 	return tool.Failf("none_found", "old stands in %s 0 times; %s", path, hint)
 }
 
-// looseMatch finds the line where a passage begins if blanks and line breaks do not count; 0 if it does not stand there.
+// looseMatch finds the line where a passage begins if blanks and line breaks do not count; 0 if it does not stand there. It
+// takes time for each word once (the method of Knuth, Morris and Pratt), since files may repeat the same word for ever.
 func looseMatch(text, passage string) int {
 	words := strings.Fields(passage)
 	if len(words) == 0 {
 		return 0
 	}
-	type placed struct {
-		word string
-		line int
-	}
-	var all []placed
-	for i, line := range strings.Split(text, "\n") {
-		for _, word := range strings.Fields(line) {
-			all = append(all, placed{word, i + 1})
+	// again[i] is how many words at the beginning of the passage stand at the end of its first i+1 words too.
+	again := make([]int, len(words))
+	for i, same := 1, 0; i < len(words); i++ {
+		for same > 0 && words[i] != words[same] {
+			same = again[same-1]
 		}
-	}
-	for i := 0; i+len(words) <= len(all); i++ {
-		same := 0
-		for same < len(words) && all[i+same].word == words[same] {
+		if words[i] == words[same] {
 			same++
 		}
-		if same == len(words) {
-			return all[i].line
+		again[i] = same
+	}
+	var begun []int // the lines of the words so far; the passage begins len(words) before the end
+	same := 0
+	for number, line := range strings.Split(text, "\n") {
+		for _, word := range strings.Fields(line) {
+			begun = append(begun, number+1)
+			for same > 0 && word != words[same] {
+				same = again[same-1]
+			}
+			if word == words[same] {
+				same++
+			}
+			if same == len(words) {
+				return begun[len(begun)-len(words)]
+			}
 		}
 	}
 	return 0

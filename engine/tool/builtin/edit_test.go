@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"flowctl/engine/tool"
 	"flowctl/flows/machine"
@@ -140,7 +141,55 @@ func TestAppendAndEditUnderAnEndedContext(t *testing.T) {
 	if text := textOf(t, filepath.Join(ws, "f")); text != "a" {
 		t.Errorf("the file holds %q", text)
 	}
+	none := folder{path: filepath.Join(ws, "none"), flow: ws}
+	if _, err := none.append(endedContext(t), tool.Call{}, appendArgs{Path: "deep/er/f", Content: "x"}); err == nil {
+		t.Error("something was appended")
+	}
+	if _, err := d.append(endedContext(t), tool.Call{}, appendArgs{Path: "deep/er/f", Content: "x"}); err == nil {
+		t.Error("something was appended")
+	}
+	if _, err := d.write(endedContext(t), tool.Call{}, writeArgs{Path: "deep/er/f", Content: "x"}); err == nil {
+		t.Error("something was written")
+	}
+	_, err := d.edit(endedContext(t), tool.Call{}, editArgs{Path: "f", Old: "not there", New: "b"})
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("got %v", err)
+	}
 	if files, err := os.ReadDir(ws); err != nil || len(files) != 1 {
 		t.Errorf("left behind: %v, %v", files, err)
+	}
+}
+
+// A file that repeats itself costs no more than any other.
+func TestEditOfWhatRepeatsItself(t *testing.T) {
+	start := time.Now()
+	words := strings.Repeat("a ", maxFile/2)
+	if line := looseMatch(words+"\n"+words+"b", words+"b"); line != 2 {
+		t.Errorf("it begins in line %d", line)
+	}
+	if line := looseMatch(words, words[:maxFile/2]+"b"); line != 0 {
+		t.Errorf("it begins in line %d", line)
+	}
+	ws := fileIn(t, "f", strings.Repeat("a", maxFile))
+	got := runTool(t, "edit_file", ws, machine.Values{"path": "f", "old": strings.Repeat("a", maxFile/2), "new": "b"})
+	if got.Status != tool.Failed || !strings.Contains(got.Problem.Message, "at least 100 times (lines 1, 1,") {
+		t.Errorf("got %+v", got)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestLooseMatch(t *testing.T) {
+	for _, test := range []struct {
+		text, passage string
+		want          int
+	}{
+		{"a b\nc", "b  c", 1}, {"x\na a\na b", "a a b", 2}, {"a\na\na\nb", "a\ta b", 2}, {"a b a\nb a c", "a b a c", 1}, {"ab", "a b", 0}, {"a", " ", 0},
+		{"a b a b\na b c", "a b a b c", 1}, {"", "a", 0},
+	} {
+		if got := looseMatch(test.text, test.passage); got != test.want {
+			t.Errorf("%q in %q: line %d, want %d", test.passage, test.text, got, test.want)
+		}
 	}
 }

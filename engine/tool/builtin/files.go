@@ -64,13 +64,16 @@ func (d folder) functions() []tool.Function {
 		tool.Func("write_file", "Write a text file, replacing what it held.", machine.EffectIdempotent, d.write),
 		tool.Func("append_file", "Add text to the end of a text file. The file is made if it is not there.", machine.EffectWrite, d.append),
 		tool.Func("edit_file", "Replace a passage of a text file that stands in it exactly once.", machine.EffectWrite, d.edit),
-		tool.Func("list_dir", "List the files and folders of a folder.", machine.EffectRead, d.list),
+		tool.Func("list_dir", "List the files and folders of a folder. Hidden files are left out.", machine.EffectRead, d.list),
 		tool.Func("search_files", "Search text files, also those in subfolders, for lines that a regular expression fits. "+
 			"Hidden files are left out.", machine.EffectRead, d.search),
 	}
 }
 
 func (d folder) read(_ context.Context, _ tool.Call, args pathArgs) (string, error) {
+	if err := d.mayRead(args.Path); err != nil {
+		return "", err
+	}
 	root, err := d.open(false)
 	if err != nil {
 		return "", err
@@ -108,6 +111,12 @@ func readText(root *os.Root, path string) (string, fs.FileMode, error) {
 func (d folder) write(ctx context.Context, _ tool.Call, args writeArgs) (written, error) {
 	if len(args.Content) > maxFile {
 		return written{}, tool.Failf("", "the content has %d bytes, more than the %d that a file may have", len(args.Content), maxFile)
+	}
+	if err := d.mayWrite(args.Path); err != nil {
+		return written{}, err
+	}
+	if ctx.Err() != nil { // before a folder is made
+		return written{}, tool.Undone(ctx, "writing "+show(args.Path))
 	}
 	root, err := d.open(true)
 	if err != nil {
@@ -191,6 +200,9 @@ func (d folder) list(_ context.Context, _ tool.Call, args listArgs) ([]entry, er
 	if path == "" {
 		path = "."
 	}
+	if err := d.mayRead(path); err != nil {
+		return nil, err
+	}
 	root, err := d.open(false)
 	if err != nil {
 		return nil, err
@@ -213,6 +225,9 @@ func (d folder) list(_ context.Context, _ tool.Call, args listArgs) ([]entry, er
 	}
 	entries := make([]entry, 0, len(found))
 	for _, one := range found {
+		if strings.HasPrefix(one.Name(), ".") {
+			continue
+		}
 		// What a link leads to inside the folder counts, a link that leads out is listed as itself.
 		info, err := root.Stat(filepath.Join(path, one.Name()))
 		if err != nil {

@@ -110,7 +110,7 @@ func TestReadFile(t *testing.T) {
 	write("too-large", []byte(strings.Repeat("x", maxFile+1)))
 	tests := []struct{ path, want, problem, kind string }{
 		{"a.txt", "alpha", "", ""}, {"sub/b.txt", "beta", "", ""}, {"./sub/../a.txt", "alpha", "", ""}, {"in.txt", "beta", "", ""},
-		{"in/b.txt", "beta", "", ""}, {"empty", "", "", ""}, {"..dots", "dots", "", ""}, {"large", strings.Repeat("x", maxFile), "", ""},
+		{"in/b.txt", "beta", "", ""}, {"empty", "", "", ""}, {"..dots", "", `"..dots" is hidden`, "refused"}, {"large", strings.Repeat("x", maxFile), "", ""},
 		{"missing", "", `there is no "missing"`, "none_found"}, {"sub/missing", "", `there is no "sub/missing"`, "none_found"},
 		{"sub", "", "is a folder; list_dir lists it", "failed"}, {"binary", "", "not UTF-8", "failed"},
 		{"too-large", "", "larger than 1048576 bytes", "failed"}, {"/etc/passwd", "", "absolute path", "refused"},
@@ -198,7 +198,7 @@ func TestListDir(t *testing.T) {
 	}
 	got := runTool(t, "list_dir", ws, machine.Values{})
 	want := []machine.Value{
-		entry("..dots", false, 4), entry("a.txt", false, 5), entry("abs", false, 0), entry("empty", false, 0), entry("etc", false, 0),
+		entry("a.txt", false, 5), entry("abs", false, 0), entry("empty", false, 0), entry("etc", false, 0),
 		entry("in", true, 0), entry("in.txt", false, 4), entry("loop", false, 0), entry("nowhere", false, 0), entry("out", false, 0),
 		entry("out.txt", false, 0), entry("sub", true, 0),
 	}

@@ -27,6 +27,17 @@ func forMemory(name string) bool {
 // NeedsMemory says whether the tool works in the namespace of a run's long-term memory.
 func (c *Config) NeedsMemory() bool { return forMemory(c.Name) }
 
+// Shows says where an argument of the tool would be seen by others, and what to do instead; "" where it would not.
+func (c *Config) Shows(arg string) string {
+	switch {
+	case forMemory(c.Name):
+		return "in the long-term memory, where it stays and is read in clear; leave it out of the arguments, it is kept in its variable"
+	case c.Name == httpGetName && arg == "url":
+		return "in a url, which servers and proxies write down; use a tool of the kind http that sends it in headers or json"
+	}
+	return ""
+}
+
 type rememberArgs struct {
 	Key     string `json:"key" jsonschema:"description=Name of what is remembered\\, such as address.street,minLength=1,maxLength=200"`
 	Value   any    `json:"value" jsonschema:"description=What is remembered: text\\, a number\\, a list or an object"`

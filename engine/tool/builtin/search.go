@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,11 @@ const (
 	maxHits    = 200  // of one search
 	maxPattern = 1000 // bytes of a pattern
 	maxLine    = 300  // bytes of a line that is shown
+
+	maxAtOnce = 1 << 20 // steps of a pattern over a line that are made without a look at the clock
+
+	// kindTooMuch is the kind of problem of a search that ran out of time.
+	kindTooMuch = "too_much"
 )
 
 type searchArgs struct {
@@ -44,7 +50,7 @@ func (d folder) search(ctx context.Context, _ tool.Call, args searchArgs) (found
 	if len(args.Pattern) > maxPattern {
 		return found{}, tool.Failf("", "the pattern has %d bytes, more than %d; search for something shorter", len(args.Pattern), maxPattern)
 	}
-	pattern, err := regexp.Compile(args.Pattern)
+	pattern, size, err := compile(args.Pattern)
 	if err != nil {
 		return found{}, tool.Failf("", "the pattern cannot be read: %s; a character such as ( or . that is meant itself has a \\ in front",
 			strings.TrimPrefix(err.Error(), "error parsing regexp: "))
@@ -57,7 +63,7 @@ func (d folder) search(ctx context.Context, _ tool.Call, args searchArgs) (found
 		return found{}, err
 	}
 	defer root.Close()
-	s := search{root: root, pattern: pattern, glob: args.Glob, out: found{Hits: []hit{}}}
+	s := search{ctx: ctx, root: root, pattern: pattern, size: size, glob: args.Glob, out: found{Hits: []hit{}}}
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -66,18 +72,36 @@ func (d folder) search(ctx context.Context, _ tool.Call, args searchArgs) (found
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		// Said here, since the context's own error would not say what to do.
-		return found{}, tool.Failf(tool.KindTimeout, "there is too much to search in the time that there is; choose fewer files with glob")
+		// Its own kind, since a timeout would be tried again, and the same search takes the same time.
+		return found{}, tool.Failf(kindTooMuch, "there is too much to search in the time that there is; choose fewer files with glob")
 	case err != nil && !errors.Is(err, fs.SkipAll):
 		return found{}, err
 	}
 	return s.out, nil
 }
 
+// compile reads a pattern. Its size is the number of steps that it takes at most for one character.
+func compile(pattern string) (compiled *regexp.Regexp, size int, err error) {
+	if compiled, err = regexp.Compile(pattern); err != nil {
+		return nil, 0, err
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, 0, err
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, 0, err
+	}
+	return compiled, len(program.Inst), nil
+}
+
 // search is one search under way.
 type search struct {
+	ctx     context.Context
 	root    *os.Root
 	pattern *regexp.Regexp
+	size    int // of the pattern
 	glob    string
 	out     found
 }
@@ -122,10 +146,16 @@ func (s *search) text(name string) ([]byte, bool) {
 // lines takes the lines of a file that the pattern fits, until there are enough.
 func (s *search) lines(name string, data []byte) error {
 	for number := int64(1); len(data) > 0; number++ {
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
 		data = rest
 		line = bytes.TrimSuffix(line, []byte("\r"))
-		at := s.pattern.FindIndex(line)
+		at := s.find(line)
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
 		if at == nil {
 			continue
 		}
@@ -136,6 +166,28 @@ func (s *search) lines(name string, data []byte) error {
 		s.out.Hits = append(s.out.Hits, hit{Path: name, Line: number, Text: excerpt(string(line), at[0])})
 	}
 	return nil
+}
+
+// find holds the pattern against a line. A line for which that may take long is read rune by rune, so that it can be given up
+// in its middle; what is found then does not count.
+func (s *search) find(line []byte) []int {
+	if len(line)*s.size <= maxAtOnce {
+		return s.pattern.FindIndex(line)
+	}
+	return s.pattern.FindReaderIndex(&untilEnd{ctx: s.ctx, runes: bytes.NewReader(line)})
+}
+
+// untilEnd gives runes until its context ends.
+type untilEnd struct {
+	ctx   context.Context
+	runes io.RuneReader
+}
+
+func (u *untilEnd) ReadRune() (rune, int, error) {
+	if u.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	return u.runes.ReadRune()
 }
 
 // excerpt shortens a long line to what is around a place in it.

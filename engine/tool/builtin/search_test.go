@@ -121,8 +121,41 @@ func TestSearchFilesUnderAnEndedContext(t *testing.T) {
 	defer cancel()
 	_, err := d.search(ctx, tool.Call{}, searchArgs{Pattern: "."})
 	var e *tool.Error
-	if !errors.As(err, &e) || e.Kind != tool.KindTimeout || !strings.Contains(err.Error(), "choose fewer files with glob") {
+	if !errors.As(err, &e) || e.Status != tool.Failed || e.Kind != kindTooMuch || !strings.Contains(err.Error(), "choose fewer files with glob") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A search that takes too long stops in the middle of a line, and is not tried again.
+func TestSearchFilesStopsInALine(t *testing.T) {
+	ws := searchFolder(t, map[string]string{"a": strings.Repeat("x", maxFile)})
+	kind := New()
+	made, err := kind.New(machine.ToolSpec{Name: "t", Effect: machine.EffectRead, Timeout: 500 * time.Millisecond,
+		Config: &Config{Name: "search_files", Root: ws, kind: kind}}, tool.Env{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := strings.Repeat(".{0,900}", 20) + "z" // 18,000 states at work for each character
+	start := time.Now()
+	runner := tool.Runner{Sleep: func(context.Context, time.Duration) error { t.Error("it is tried again"); return nil }}
+	got, err := runner.Batch(t.Context(), []tool.Job{{Prepared: tool.Prepared{Tool: made, Values: machine.Values{"pattern": pattern}}}}, tool.Hooks{})
+	if err != nil || got[0].Result.Status != tool.Failed || got[0].Result.Problem.Kind != kindTooMuch {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// What is read rune by rune is found as it is in one go.
+func TestSearchFilesInALongLine(t *testing.T) {
+	line := strings.Repeat("é", 300_000) + "here 日"
+	ws := searchFolder(t, map[string]string{"a": "first\n" + line + "\nlast"})
+	for _, pattern := range []string{"here 日$", "^é+here", "e{1,500}re .$"} {
+		got := hits(t, runTool(t, "search_files", ws, machine.Values{"pattern": pattern}))
+		if len(got) != 1 || !strings.HasPrefix(got[0], "a:2:") {
+			t.Errorf("%s: got %.100q", pattern, got)
+		}
 	}
 }
 

@@ -58,8 +58,8 @@ const more = "The program is started directly, without a shell: each item of `ar
 	"(`[grep, -e, \"{{ args.word }}\"]`), or write `--` before it where the program knows that " +
 	"(`[git, log, --, \"{{ args.path }}\"]`). A list or an object in an argument is JSON text.\n\n" +
 	"The environment is PATH, HOME, LANG, LC_ALL, TZ and TMPDIR, the call's key in `FLOWCTL_IDEMPOTENCY_KEY`, and what `env` says. " +
-	"stdout and stderr are cut after 1 MiB each. When the tool's `timeout` is over, the program and what it has started get SIGTERM " +
-	"and 2 s later SIGKILL. A flow with commands runs with `--allow-commands` only.\n"
+	"stdout and stderr are cut after 1 MiB each. When the tool's `timeout` is over, the program and what it has started in its process group get SIGTERM " +
+	"and 2 s later SIGKILL. On Linux it is killed when flowctl is. A flow with commands runs with `--allow-commands` only.\n"
 
 // Spec says how `command: {…}` is decoded.
 func (k *Kind) Spec() machine.ToolKind {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -83,6 +84,12 @@ func child(what string, args []string) {
 		leave(args[0], start(false, args[1:]...))
 	case "escape": // the same, and the other one is in a session of its own
 		leave(args[0], start(true, args[1:]...))
+	case "flowctl": // starts another one as the tool does, and waits for it
+		cmd := exec.Command(os.Args[0], append([]string{"child"}, args...)...)
+		ownGroup(cmd)
+		dieWithUs(cmd)
+		runtime.LockOSThread()
+		must(cmd.Run())
 	case "spin":
 		for i := 0; ; i++ {
 			_ = i

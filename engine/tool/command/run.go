@@ -59,6 +59,9 @@ func (c *command) run(ctx context.Context, call tool.Call) (machine.Value, error
 	if err != nil {
 		return nil, err
 	}
+	dieWithUs(x.cmd)
+	runtime.LockOSThread() // dieWithUs counts on the thread that starts it
+	defer runtime.UnlockOSThread()
 	if err := x.cmd.Start(); err != nil {
 		return nil, c.notStarted(ctx, err)
 	}

@@ -21,17 +21,18 @@
 //
 // How a call ends, by its effect:
 //
-//	                                       read, idempotent      write
-//	2xx                                    ok                    ok
-//	404, 410                               Failed (none_found)   Failed (none_found)
-//	other 4xx, 501, 505, 3xx               Failed                Failed (302, 303: Unknown)
-//	408, 429                               Unavailable           Unavailable
-//	other 5xx                              Unavailable           Unknown
-//	no connection                          Unavailable           Unavailable
-//	connected, but no whole answer         Unavailable           Unknown
+//	                                 read                  idempotent            write
+//	2xx                              ok                    ok                    ok
+//	404, 410                         Failed (none_found)   Failed (none_found)   Failed (none_found)
+//	other 4xx, 501, 505, 3xx         Failed                Failed                Failed (302, 303: Unknown)
+//	408, 429                         Unavailable           Unavailable           Unavailable
+//	other 5xx                        Unavailable           Unavailable           Unknown
+//	no connection                    Unavailable           Unavailable           Unavailable
+//	connected, but no whole answer   Unavailable           Unknown               Unknown
 //
 // A write is Unavailable only where it is certain that nothing was done, because it will be tried again then. A server
-// that breaks down, or a gateway that loses patience, may have done it. Calls that may change something carry the call's
+// that breaks down, or a gateway that loses patience, may have done it. An idempotent call is tried again either way, so
+// what a server says of its state counts for it; where it said nothing, nobody knows. Calls that may change something carry the call's
 // key as Idempotency-Key and get a connection of their own: a connection that the server has just closed would leave them
 // in doubt for nothing, and Go's client would send some of them twice.
 //
@@ -47,5 +48,5 @@
 // do; they speak HTTP/1.1. The environment of a flow is read in headers only, and what comes of it stands in no error.
 //
 // Read http.go first. address.go puts urls together, request.go requests, send.go sends them and judges how they ended,
-// answer.go reads what came back. batch.go makes several calls in one request.
+// answer.go reads what came back. batch.go makes several calls in one request, shows.go says which arguments stand in the url.
 package http

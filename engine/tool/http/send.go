@@ -18,7 +18,7 @@ import (
 	"flowctl/flows/machine"
 )
 
-// nobodyKnows ends what is said of a write whose result is unknown.
+// nobodyKnows ends what is said of a call whose result is unknown.
 const nobodyKnows = "; nobody knows whether it was carried out"
 
 // maxRedirects is how many redirects one call follows.
@@ -93,12 +93,12 @@ func origin(u *url.URL) string {
 
 // broken says how a call ended that got no whole answer.
 func (x *exchange) broken(ctx context.Context, err error) error {
-	host, sent, write := x.address.host, x.sent.Load(), x.effect == machine.EffectWrite
+	host, sent, changes := x.address.host, x.sent.Load(), x.effect != machine.EffectRead
 	timeout := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
 	case ctx.Err() != nil && !timeout && !sent:
 		return tool.Undone(ctx, x.name)
-	case ctx.Err() != nil && (!timeout || sent && write):
+	case ctx.Err() != nil && (!timeout || sent && changes):
 		return ctx.Err() // what is known of it, the runner knows
 	case timeout && !sent:
 		return late("%s could not be reached in time; nothing was sent", host)
@@ -106,7 +106,7 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 		return late("%s did not answer in time", host)
 	case !sent:
 		return tool.Unavailablef("%s cannot be reached: %s", host, words(err))
-	case write:
+	case changes:
 		return &tool.Error{Status: tool.Unknown, Err: fmt.Errorf(
 			"the %s was sent to %s, and no whole answer came back (%s)%s", x.config.Method, host, words(err), nobodyKnows)}
 	}

@@ -42,8 +42,11 @@ const needsMore = "input_required"
 // and the answer cannot be read, a read has failed, and anything else is done all the same.
 func read(data json.RawMessage, effect machine.Effect) (machine.Value, error) {
 	var a answer
-	if err := json.Unmarshal(data, &a); err != nil {
-		return unreadable(effect, fmt.Errorf("the answer is not what an MCP server sends: %w", err))
+	if !strings.HasPrefix(strings.TrimSpace(string(data)), "{") {
+		return nil, noAnswer(effect)
+	}
+	if json.Unmarshal(data, &a) != nil {
+		return unreadable(effect, errors.New("the answer is not what an MCP server sends"))
 	}
 	if a.ResultType == needsMore {
 		return nil, &tool.Error{Status: tool.Failed, Err: errors.New("the tool asks for more input, which flowctl does not give to MCP servers")}
@@ -60,6 +63,15 @@ func read(data json.RawMessage, effect machine.Effect) (machine.Value, error) {
 		return unreadable(effect, err)
 	}
 	return value, nil
+}
+
+// noAnswer is of a server that says no result: whether the tool has run nobody knows.
+func noAnswer(effect machine.Effect) error {
+	err := errors.New("the answer is not what an MCP server sends, so it says nothing of a result")
+	if effect == machine.EffectRead {
+		return &tool.Error{Status: tool.Failed, Kind: "invalid", Err: err}
+	}
+	return &tool.Error{Status: tool.Unknown, Err: err}
 }
 
 func unreadable(effect machine.Effect, err error) (machine.Value, error) {

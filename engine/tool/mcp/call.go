@@ -17,7 +17,7 @@ import (
 // metaKey is the key of a request's _meta that holds the idempotency key of a call.
 const metaKey = "flowctl/idempotency_key"
 
-// nobodyKnows ends what is said of a write whose result is unknown.
+// nobodyKnows ends what is said of a call whose result is unknown.
 const nobodyKnows = "; nobody knows whether it was carried out"
 
 // remote is one tool.
@@ -57,7 +57,7 @@ func (r *remote) ask(ctx context.Context, s *server, one *session, call tool.Cal
 	o, err := one.find(ctx, r.name)
 	var fault *jsonrpc.Error
 	switch {
-	case errors.As(err, &fault) && fault.Code != codeRejected:
+	case errors.As(err, &fault) && fault.Code != codeRejected, errors.Is(err, errEndless):
 		return s.noList(err)
 	case err != nil:
 		return err
@@ -129,7 +129,7 @@ func (r *remote) judge(ctx context.Context, o outcome) (machine.Value, error) {
 	}
 	why, certain := o.why(ctx)
 	why = fmt.Sprintf("the MCP server %s %s", o.server.label(), o.server.secrets.mask(why))
-	if !certain && r.spec.Effect == machine.EffectWrite {
+	if !certain && (r.spec.Effect == machine.EffectWrite || r.spec.Effect == machine.EffectIdempotent && !o.turnedDown()) {
 		return nil, &tool.Error{Status: tool.Unknown, Err: fmt.Errorf("%s was called, and %s%s", r.spec.Name, why, nobodyKnows)}
 	}
 	return nil, tool.Unavailablef("%s", why)
@@ -146,18 +146,21 @@ func (r *remote) cutShort(ctx context.Context, o outcome) error {
 		return late("the MCP server %s took nothing in; %s was not called", o.server.label(), r.spec.Name)
 	case !sent:
 		return tool.Undone(ctx, r.spec.Name)
-	case !timeout || r.spec.Effect == machine.EffectWrite:
+	case !timeout || r.spec.Effect != machine.EffectRead:
 		return ctx.Err() // what is known of it, the runner knows
 	}
 	return late("the MCP server %s did not answer in time", o.server.label())
 }
+
+// turnedDown says whether the server has answered with a status that is no success.
+func (o outcome) turnedDown() bool { return o.seen.status.Load() >= 300 }
 
 // why says why there was no answer, and whether it is certain that the call was not carried out.
 func (o outcome) why(ctx context.Context) (how string, certain bool) {
 	status, sent := int(o.seen.status.Load()), o.seen.sent.Load()
 	var fault *jsonrpc.Error
 	switch {
-	case status >= 300:
+	case o.turnedDown():
 		how = statusWords(status)
 		if errors.As(o.err, &fault) && fault.Code != codeRejected {
 			how = fmt.Sprintf("answered with %d: %s", status, fault.Message)

@@ -25,17 +25,20 @@
 // such as [image image/png 1234 bytes]. The call's key travels as flowctl/idempotency_key in the request's _meta. How a call
 // ends:
 //
-//	                                          read, idempotent       write
-//	a result                                  ok                     ok
-//	a result that is an error, or a refusal   Failed                 Failed
-//	no such tool, or other arguments          Refused                Refused
-//	could not be started or reached           Unavailable            Unavailable
-//	HTTP 3xx, 4xx, 501                        Unavailable            Unavailable
-//	other HTTP 5xx                            Unavailable            Unknown
-//	the server ended during the call          Unavailable            Unknown
-//	no answer in time                         Unavailable (timeout)  Unknown
+//	                                          read                   idempotent    write
+//	a result                                  ok                     ok            ok
+//	a result that is an error, or a refusal   Failed                 Failed        Failed
+//	no such tool, or other arguments          Refused                Refused       Refused
+//	could not be started or reached           Unavailable            Unavailable   Unavailable
+//	HTTP 3xx, 4xx, 501                        Unavailable            Unavailable   Unavailable
+//	other HTTP 5xx                            Unavailable            Unavailable   Unknown
+//	the server ended during the call          Unavailable            Unknown       Unknown
+//	no answer in time                         Unavailable (timeout)  Unknown       Unknown
 //
-// A write is Unavailable only where it is certain that the server has not begun it. A read whose answer cannot be read has
+// A write is Unavailable only where it is certain that the server has not begun it. An idempotent call is tried again either
+// way; where the server said nothing of it, its result is unknown all the same. A list of more than 1000 tools, or of more
+// than 100 pages, is not read to its end, and the server cannot be used. A tool that the list lacks is looked for in a new
+// list, once in 5 s. A read whose answer cannot be read has
 // Failed; anything else is ok all the same, with null for a value.
 //
 // Programs run in a process group of their own and see no environment but PATH, HOME, LANG, LC_ALL, TZ and TMPDIR as flowctl

@@ -65,6 +65,12 @@ func serve(what string, args []string) {
 	case "large": // sends more than a message may hold
 		fmt.Print(strings.Repeat("x", maxMessage+1))
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "endless": // lists one tool a page, and always another page
+		endless(1)
+	case "endless and empty":
+		endless(0)
+	case "crowded": // lists more tools than anybody needs
+		endless(maxTools + 1)
 	case "newest": // knows no version of the protocol before the newest
 		newest()
 	case "parent": // starts another server with its own stdin and stdout, and waits for it
@@ -190,6 +196,25 @@ func stopsReading() {
 			return json.RawMessage(`"result":{"tools":[{"name":"take","inputSchema":{"type":"object"}}]}`)
 		case "tools/call":
 			select {}
+		}
+		return json.RawMessage(`"error":{"code":-32601,"message":"unknown"}`)
+	})
+}
+
+// endless is a server whose list of tools has a number of them on each page and no last page.
+func endless(each int) {
+	pages := 0
+	answers(func(method string) json.RawMessage {
+		switch method {
+		case "initialize":
+			return json.RawMessage(`"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`)
+		case "tools/list":
+			pages++
+			tools := make([]string, each)
+			for i := range tools {
+				tools[i] = fmt.Sprintf(`{"name":"t%d_%d","inputSchema":{"type":"object"}}`, pages, i)
+			}
+			return json.RawMessage(fmt.Sprintf(`"result":{"tools":[%s],"nextCursor":"%d"}`, strings.Join(tools, ","), pages))
 		}
 		return json.RawMessage(`"error":{"code":-32601,"message":"unknown"}`)
 	})

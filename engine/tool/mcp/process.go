@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -72,7 +73,7 @@ func startProcess(d definition, log zerolog.Logger) (*process, error) {
 	}
 	p := &process{cmd: exec.Command(path), stdin: out, log: log, secrets: d.secrets, writing: make(chan struct{}, 1),
 		incoming: make(chan jsonrpc.Message), stopped: make(chan struct{}), gone: make(chan struct{})}
-	stdout, stderr := &splitter{limit: maxMessage, line: p.message}, &splitter{limit: maxLogLine, line: p.logged}
+	stdout, stderr := &splitter{limit: maxMessage, line: p.message}, &splitter{limit: maxLogLine, marks: true, line: p.logged}
 	p.cmd.Args = append([]string{d.command[0]}, d.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = dir, d.environment()
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, stdout, stderr
@@ -98,8 +99,14 @@ func (d definition) find() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	switch {
+	case err == nil && batchFile(runtime.GOOS, path):
+		return "", tool.Unavailablef("%s, which the MCP server %s needs, is a batch file, which cannot keep its arguments apart; name the "+
+			"program that it starts", d.command[0], d.name)
 	case err == nil:
 		return path, nil
+	case errors.Is(err, exec.ErrDot):
+		return "", tool.Unavailablef("the program %s of the MCP server %s was found only by way of a relative folder in the PATH, which is "+
+			"not used; write its path, as in ./%s", d.command[0], d.name, d.command[0])
 	case errors.Is(err, fs.ErrPermission):
 		return "", tool.Unavailablef("the program %s of the MCP server %s cannot be run: its rights do not allow it", d.command[0], d.name)
 	case isPath:
@@ -108,6 +115,12 @@ func (d definition) find() (string, error) {
 	}
 	return "", tool.Unavailablef("there is no program %s in the PATH, which the MCP server %s needs; install it, or write its path, as in ./%s",
 		d.command[0], d.name, filepath.Base(name))
+}
+
+// batchFile says whether a program is one that Windows runs by a shell.
+func batchFile(system, path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return system == "windows" && (ext == ".bat" || ext == ".cmd")
 }
 
 // folder gives the folder that the program runs in.

@@ -35,10 +35,10 @@ func (b *bench) session() *session {
 
 func TestCrash(t *testing.T) {
 	b := newBench(t, "good")
-	for effect, want := range map[machine.Effect]string{reads: "unavailable unavailable", idempotent: "unavailable unavailable", write: "unknown unknown"} {
+	for effect, want := range map[machine.Effect]string{reads: "unavailable unavailable", idempotent: "unknown unknown", write: "unknown unknown"} {
 		got := b.call(effect, "crashes", nil)
 		wants(t, got, want, "the MCP server s ended (exit code 7): panic: out of paper")
-		if effect == write && !strings.HasSuffix(got.Problem.Message, nobodyKnows) {
+		if effect != reads && !strings.HasSuffix(got.Problem.Message, nobodyKnows) {
 			t.Errorf("got %s", got.Problem.Message)
 		}
 		if got := b.call(write, "exact", machine.Values{}); got.Status != tool.OK { // it is started again, since calls were answered
@@ -251,6 +251,38 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
+// A program is not taken from the folder that happens to be the present one.
+func TestProgramOfTheFolderByChance(t *testing.T) {
+	b := newBench(t)
+	if err := os.WriteFile(filepath.Join(b.dir, "server"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(b.dir)
+	t.Setenv("PATH", ".")
+	b.server.Command = []string{"server"}
+	wants(t, b.call(write, "echo", nil), "unavailable unavailable",
+		"the program server of the MCP server s was found only by way of a relative folder in the PATH, which is not used; write its path, as in ./server")
+}
+
+func TestBatchFile(t *testing.T) {
+	for path, want := range map[string]bool{`C:\x\npx.cmd`: true, `C:\x\RUN.BAT`: true, `C:\x\node.exe`: false, `C:\x.cmd\node`: false} {
+		if got := batchFile("windows", path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+		if batchFile("linux", path) {
+			t.Errorf("%s is a batch file on Linux", path)
+		}
+	}
+}
+
+// A list of tools without an end is given up.
+func TestEndlessList(t *testing.T) {
+	for _, program := range []string{"endless", "endless and empty", "crowded"} {
+		b := newBench(t, program)
+		wants(t, b.call(reads, "t1_0", nil), "unavailable unavailable", "it lists more than 1000 tools, or more than 100 pages of them")
+	}
+}
+
 // Close ends calls under way and all that servers have started.
 func TestClose(t *testing.T) {
 	b := newBench(t, "parent", "good")
@@ -316,6 +348,11 @@ func TestSplitter(t *testing.T) {
 				t.Errorf("%q by %d: got %q, want %q", input, size, got, want)
 			}
 		}
+	}
+	got := ""
+	marked := &splitter{limit: 4, marks: true, line: func(line []byte) error { got += string(line) + "|"; return nil }}
+	if _, err := marked.Write([]byte("abcdefghij\nk\n")); err != nil || got != "abcd…|…efgh…|…ij|k|" {
+		t.Errorf("got %q, %v", got, err)
 	}
 	broken := &splitter{limit: 4, line: func([]byte) error { return io.ErrClosedPipe }}
 	if _, err := broken.Write([]byte("a\nb\n")); err != io.ErrClosedPipe {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,6 +24,18 @@ import (
 // firstVersion is the version of the protocol that a session is begun with. A server may answer with an older one. One that
 // knows newer ones only refuses, and is asked again in their way; the newer way first would end some older servers.
 const firstVersion = "2025-11-25"
+
+// maxTools and maxPages are how much a server may list. A list that goes on behind that may have no end.
+const (
+	maxTools = 1000
+	maxPages = 100
+)
+
+// errEndless is the failure of a list that is too long.
+var errEndless = fmt.Errorf("it lists more than %d tools, or more than %d pages of them; it must list fewer", maxTools, maxPages)
+
+// newsAfter is how long a new list is taken to be new: a tool that it lacks is not looked for again before.
+const newsAfter = 5 * time.Second
 
 // maxSilent is how many calls in a row may get no answer in their time before a server is taken for hung.
 const maxSilent = 3
@@ -39,8 +52,11 @@ type session struct {
 	over   chan struct{} // closed at the end
 	reason string        // why it is over, for people, once it is
 
-	mu    sync.Mutex // of tools
-	tools map[string]*offer
+	now func() time.Time
+
+	mu     sync.Mutex // of all below
+	tools  map[string]*offer
+	looked time.Time // when a tool that is not among them was last looked for in a new list
 }
 
 // offer is a tool as its server describes it.
@@ -86,7 +102,7 @@ func (g *greeting) Unwrap() error { return g.err }
 
 // greet starts a server and begins a session in a version of the protocol; "" is the newest.
 func (s *server) greet(ctx context.Context, version string) (*session, error) {
-	one := &session{over: make(chan struct{})}
+	one := &session{over: make(chan struct{}), now: s.kind.options.Now}
 	one.life, one.cancel = context.WithCancel(context.Background())
 	var err error
 	if s.url != "" {
@@ -220,7 +236,9 @@ func words(err error) string {
 // list learns the tools of the server anew. A server may have none.
 func (s *session) list(ctx context.Context) error {
 	tools := map[string]*offer{}
-	for one, err := range s.client.Tools(ctx, nil) {
+	listed, params := 0, &sdk.ListToolsParams{}
+	for page := 1; ; page++ {
+		given, err := s.client.ListTools(ctx, params)
 		var fault *jsonrpc.Error
 		if errors.As(err, &fault) && fault.Code == jsonrpc.CodeMethodNotFound {
 			break
@@ -228,7 +246,19 @@ func (s *session) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tools[one.Name] = &offer{Tool: one, check: sync.OnceValue(func() machine.Schema { return schemaOf(one.InputSchema) })}
+		if listed += len(given.Tools); listed > maxTools || page == maxPages && given.NextCursor != "" {
+			return errEndless
+		}
+		for _, one := range given.Tools {
+			if one == nil {
+				continue // a null in the list
+			}
+			tools[one.Name] = &offer{Tool: one, check: sync.OnceValue(func() machine.Schema { return schemaOf(one.InputSchema) })}
+		}
+		if given.NextCursor == "" {
+			break
+		}
+		params.Cursor = given.NextCursor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,15 +289,31 @@ func (s *session) offers() map[string]*offer {
 	return s.tools
 }
 
-// find gives a tool by the server's name. One that is not known is looked for in a new list, since tools come and go.
+// find gives a tool by the server's name; nil if there is none. One that is not known is looked for in a new list, since tools
+// come and go, but not at every call: a model may ask for it again and again.
 func (s *session) find(ctx context.Context, name string) (*offer, error) {
 	if o, ok := s.offers()[name]; ok {
 		return o, nil
+	}
+	if !s.mayLook() {
+		return nil, nil
 	}
 	if err := s.list(ctx); err != nil {
 		return nil, err
 	}
 	return s.offers()[name], nil
+}
+
+// mayLook says whether it is time for a new list, and takes note of it.
+func (s *session) mayLook() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if !s.looked.IsZero() && now.Sub(s.looked) < newsAfter {
+		return false
+	}
+	s.looked = now
+	return true
 }
 
 // lost says why a session came to its end: what is known of the process, else of the error.

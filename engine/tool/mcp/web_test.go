@@ -245,7 +245,7 @@ func TestWebTimeout(t *testing.T) {
 	b := newBench(t)
 	newSite(t, b, nil)
 	b.call(reads, "who", nil)
-	for effect, want := range map[machine.Effect]string{reads: "unavailable timeout", write: "unknown unknown"} {
+	for effect, want := range map[machine.Effect]string{reads: "unavailable timeout", idempotent: "unknown unknown", write: "unknown unknown"} {
 		tl := b.tool(effect, "waits")
 		tl.Spec.Timeout = 250 * time.Millisecond
 		wants(t, call(t.Context(), tl, nil), want)
@@ -288,7 +288,7 @@ func TestWebBreaks(t *testing.T) {
 			_, _ = io.Copy(w, io.LimitReader(blanks{}, maxMessage+10))
 		},
 	} {
-		for effect, want := range map[machine.Effect]string{reads: "unavailable unavailable", write: "unknown unknown"} {
+		for effect, want := range map[machine.Effect]string{reads: "unavailable unavailable", idempotent: "unknown unknown", write: "unknown unknown"} {
 			s.intercept(nil)
 			b.call(reads, "who", nil)
 			s.intercept(func(w http.ResponseWriter, _ *http.Request, message string) bool {
@@ -300,7 +300,7 @@ func TestWebBreaks(t *testing.T) {
 			t.Run(fmt.Sprint(name, " of a ", effect), func(t *testing.T) {
 				got := b.call(effect, "exact", machine.Values{})
 				wants(t, got, want, "the MCP server s (127.0.0.1:")
-				if effect == write && !strings.HasSuffix(got.Problem.Message, nobodyKnows) {
+				if effect != reads && !strings.HasSuffix(got.Problem.Message, nobodyKnows) {
 					t.Errorf("got %s", got.Problem.Message)
 				}
 			})
@@ -383,8 +383,34 @@ func TestNewTool(t *testing.T) {
 	raw(s.shop, "later", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`"now"`)}, nil
 	})
+	b.clock.pass(newsAfter)
 	if got := b.call(write, "later", nil); got.Value != "now" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A tool that is not there is looked for once in a while only, however often it is asked for.
+func TestUnknownToolIsNotAlwaysLookedFor(t *testing.T) {
+	b := newBench(t)
+	s := newSite(t, b, nil)
+	b.call(reads, "who", nil)
+	var lists atomic.Int64
+	s.intercept(func(_ http.ResponseWriter, _ *http.Request, message string) bool {
+		if strings.Contains(message, `"tools/list"`) {
+			lists.Add(1)
+		}
+		return false
+	})
+	for range 5 {
+		wants(t, b.call(write, "later", nil), "refused refused", `has no tool "later"`)
+	}
+	if n := lists.Load(); n != 1 {
+		t.Errorf("the tools were listed %d times for 5 calls", n)
+	}
+	b.clock.pass(newsAfter)
+	wants(t, b.call(write, "later", nil), "refused refused")
+	if n := lists.Load(); n != 2 {
+		t.Errorf("the tools were listed %d times after a while", n)
 	}
 }
 

@@ -5,29 +5,58 @@ import (
 	"strings"
 )
 
-// outlined is a SELECT with what stands outside of all parentheses marked.
+// outlined is a SELECT with its tokens marked by where they stand. What stands before the main SELECT has no mark.
 type outlined struct {
 	tokens []token
-	top    []bool // the token stands outside of parentheses, and not before the main SELECT
+	top    []bool // the token stands outside of all parentheses
+	own    []bool // the token belongs to no query in parentheses, however deep it stands
 }
 
 // outline marks the tokens of a statement whose verb is SELECT.
 func outline(tokens []token) outlined {
-	o := outlined{tokens: tokens, top: make([]bool, len(tokens))}
+	o := outlined{tokens: tokens, top: make([]bool, len(tokens)), own: make([]bool, len(tokens))}
 	depth, begun := 0, false
+	hides := 0 // the depth of the query in parentheses that the token is in; 0 if it is in none
 	for i, t := range tokens {
 		switch {
 		case t.text == "(":
 			depth++
+			if hides == 0 && opensQuery(tokens, i) {
+				hides = depth
+			}
 			continue
 		case t.text == ")":
+			if depth == hides {
+				hides = 0
+			}
 			depth--
 			continue
 		}
 		begun = begun || depth == 0 && t.is("SELECT")
 		o.top[i] = begun && depth == 0
+		o.own[i] = begun && hides == 0
 	}
 	return o
+}
+
+// opensQuery says whether the parenthesis at i begins a query with tables of its own. An aggregate in one that has none, as
+// in (SELECT sum(cents)), works over the rows of the query around it.
+func opensQuery(tokens []token, i int) bool {
+	if i+1 >= len(tokens) || !tokens[i+1].is("SELECT") && !tokens[i+1].is("WITH") {
+		return false
+	}
+	depth := 0
+	for _, t := range tokens[i:skipGroup(tokens, i)] {
+		switch {
+		case t.text == "(":
+			depth++
+		case t.text == ")":
+			depth--
+		case depth == 1 && t.is("FROM"):
+			return true
+		}
+	}
+	return false
 }
 
 // find gives the index of the first keyword outside of parentheses at or behind from, -1 if there is none.
@@ -122,22 +151,28 @@ func (o outlined) columnBefore(in int) (column, bool) {
 }
 
 // aggregates are functions that make one row of many, unless GROUP BY says of which.
-var aggregates = []string{"AVG", "COUNT", "GROUP_CONCAT", "STRING_AGG", "MAX", "MIN", "SUM", "TOTAL", "JSON_GROUP_ARRAY", "JSON_GROUP_OBJECT"}
+var aggregates = []string{"AVG", "COUNT", "GROUP_CONCAT", "STRING_AGG", "MAX", "MIN", "SUM", "TOTAL", "MEDIAN", "PERCENTILE",
+	"PERCENTILE_CONT", "PERCENTILE_DISC", "JSON_GROUP_ARRAY", "JSON_GROUP_OBJECT", "JSONB_GROUP_ARRAY", "JSONB_GROUP_OBJECT",
+	"GEOPOLY_GROUP_BBOX"}
 
 // together finds what would work over the rows of all calls, or let rows in that belong to none. "" if nothing would.
 func (o outlined) together(name string) string {
-	if i := o.find(0, "LIMIT", "UNION", "INTERSECT", "EXCEPT", "OVER", "WINDOW"); i >= 0 {
+	if i := o.find(0, "LIMIT", "UNION", "INTERSECT", "EXCEPT", "WINDOW"); i >= 0 {
 		return strings.ToUpper(o.tokens[i].text)
+	}
+	if o.window() {
+		return "OVER"
 	}
 	if i := o.find(o.find(0, "WHERE"), "OR"); i >= 0 {
 		return "OR"
 	}
 	group := o.find(0, "GROUP")
 	if group < 0 {
-		for i, t := range o.tokens {
-			if o.top[i] && t.kind == word && slices.Contains(aggregates, strings.ToUpper(t.text)) && o.aggregates(i+1) {
-				return strings.ToLower(t.text) + "() without GROUP BY " + name
-			}
+		if used := o.aggregate(); used != "" {
+			return used + "() without GROUP BY " + name
+		}
+		if o.find(0, "HAVING") >= 0 {
+			return "HAVING without GROUP BY " + name
 		}
 		return ""
 	}
@@ -151,6 +186,26 @@ func (o outlined) together(name string) string {
 		}
 	}
 	return "a GROUP BY without " + name
+}
+
+// window says whether the query itself uses a window function, at whatever depth: OVER stands behind its arguments.
+func (o outlined) window() bool {
+	for i, t := range o.tokens {
+		if o.own[i] && t.is("OVER") && i > 0 && o.tokens[i-1].text == ")" {
+			return true
+		}
+	}
+	return false
+}
+
+// aggregate gives the first aggregate function that the query itself uses, at whatever depth; "" if it uses none.
+func (o outlined) aggregate() string {
+	for i, t := range o.tokens {
+		if o.own[i] && isName(t) && slices.Contains(aggregates, strings.ToUpper(nameOf(t))) && o.aggregates(i+1) {
+			return strings.ToLower(nameOf(t))
+		}
+	}
+	return ""
 }
 
 // aggregates says whether the group in parentheses that begins at i belongs to an aggregate function and not to max or min of
@@ -171,7 +226,8 @@ func (o outlined) aggregates(i int) bool {
 			several = several || depth == 1
 		}
 	}
-	return !several || !o.tokens[i-1].is("MAX") && !o.tokens[i-1].is("MIN")
+	name := strings.ToUpper(nameOf(o.tokens[i-1]))
+	return !several || name != "MAX" && name != "MIN"
 }
 
 // items cuts the tokens of a range at the commas outside of parentheses.
