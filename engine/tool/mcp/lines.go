@@ -10,7 +10,7 @@ import (
 // size. It is written to by one goroutine.
 type splitter struct {
 	limit int
-	marks bool // there is a mark where a line was cut: what a cut leaves of a secret is known by that
+	marks bool               // there is a mark where a line was cut: what a cut leaves of a secret is known by that
 	line  func([]byte) error // keeps nothing of what it is given; its error ends the writing
 	rest  []byte             // of a line that is not complete
 	cut   bool               // the line began in the piece before
