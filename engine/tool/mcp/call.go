@@ -114,7 +114,10 @@ func (r *remote) judge(ctx context.Context, o outcome) (machine.Value, error) {
 	if answered := o.seen.answer.Load(); answered != nil {
 		o.server.heard(o.session)
 		var fault *jsonrpc.Error
-		if errors.As(answered.Error, &fault) {
+		switch refused := errors.As(answered.Error, &fault); {
+		case refused && ctx.Err() != nil: // it may only answer to our being gone, after having begun
+			return nil, r.cutShort(ctx, o)
+		case refused:
 			return nil, &tool.Error{Status: tool.Failed, Err: fmt.Errorf("the MCP server %s refused the call of %s: %s", o.server.label(),
 				r.name, fault.Message)}
 		}
