@@ -74,7 +74,13 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 	if err != nil {
 		return "", err
 	}
-	for turn := 0; !c.complete(); turn++ {
+	for turn := 0; ; turn++ {
+		if err := with.writeSecrets(step, c); err != nil {
+			return "", err
+		}
+		if c.complete() {
+			return machine.Complete, with.write(step, c)
+		}
 		if turn >= step.Turns() {
 			return machine.Incomplete, problemf(kindTurns, "%s", c.words.stillMissing(turn, c.missingNames()))
 		}
@@ -97,7 +103,20 @@ func (collect) Handle(_ context.Context, step *engine.Step) (machine.Outcome, er
 			return "", err
 		}
 	}
-	return machine.Complete, with.write(step, c)
+}
+
+// writeSecrets writes at once what was read for a secret variable, however the state ends: from then on the value is hidden
+// wherever else it stands, such as in the text that it was read from.
+func (c *collectWith) writeSecrets(step *engine.Step, col *collection) error {
+	for _, f := range col.fields {
+		if !f.secret || f.value == nil || machine.EqualValues(f.value, step.Value(f.name)) {
+			continue
+		}
+		if err := step.Set(f.name, f.value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin reads what is there before anything is asked.

@@ -40,3 +40,27 @@ states:
 		})
 	}
 }
+
+// A secret that collect has read is hidden from then on, also where the state does not come to its end and the value stands in
+// what was said before.
+func TestASecretThatWasReadIsHiddenThoughFieldsAreMissing(t *testing.T) {
+	w := newWorld(t, `
+version: 1
+name: half
+inputs: {message: {type: string}}
+vars: {name: {type: string, pattern: '^N[0-9]+$'}, pin: {type: string, pattern: '^[0-9]{6}$', secret: true}, answer: {type: string}}
+models: {default: {provider: fake}}
+start: first
+states:
+  first: {handler: collect, limits: {turns: 1}, with: {from: message, fields: [name, pin]}, transitions: {complete: think, incomplete: think}}
+  think: {handler: agent, view: {messages: all}, with: {goal: Help., into: answer}, transitions: {success: done, fail: done}}
+  done: {handler: end}
+`).scripted("{state: think, text: I help.}")
+	w.start(`{"message": "my pin is 735199"}`).status("waiting")
+	w.say("hm").status("succeeded").asked(1)
+	for _, m := range w.models.sent[0].Messages {
+		if strings.Contains(m.Text, "735199") {
+			t.Errorf("the model is sent %q", m.Text)
+		}
+	}
+}
