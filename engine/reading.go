@@ -102,12 +102,12 @@ func (r *reading) readCalls(task Task, calls []model.Call, w words) {
 			r.remark = w.finishAlone()
 		}
 	default:
+		// Kept also where it will not do: it is what is told to be wrong.
+		r.text = finish.Args
 		if name, twice := machine.RepeatedName(finish.Args); twice { // readers differ in which of the two counts
-			r.text = finish.Args
 			r.refuse(w.misread, fmt.Sprintf("the arguments of %s give %q twice", finish.Name, name))
 			return
 		}
-		r.text = finish.Args // also where it will not do: it is what is told to be wrong
 		r.readAnswer(task, finish.Args, w)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"flowctl/engine/history"
@@ -296,12 +297,7 @@ func (x *exchange) howTo(tools bool) string {
 
 // noSchema says whether the endpoint of the state's model has refused a schema before.
 func (st *Step) noSchema() bool {
-	for _, name := range st.snap.NoSchema {
-		if name == st.state.ModelName {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(st.snap.NoSchema, st.state.ModelName)
 }
 
 // examples gives the state's examples as messages. Their calls have ids that no call of a run has.

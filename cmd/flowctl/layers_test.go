@@ -41,6 +41,8 @@ var layers = map[string]int{
 	"flows":               10,
 	"flows/graph":         10,
 
+	"engine/tool/program": 6,
+
 	"flows/match":  5,
 	"flows/schema": 5,
 

@@ -167,7 +167,7 @@ func ResultText(r tool.Result) string {
 	if strings.TrimSpace(text) == "" {
 		return "(no output)"
 	}
-	return cutText(strings.Map(visible, text), maxResult)
+	return tool.CutText(strings.Map(visible, text), maxResult)
 }
 
 // visible shows a control character as a sign, but for those that make lines and columns.
@@ -183,16 +183,4 @@ func visible(r rune) rune {
 		return utf8.RuneError
 	}
 	return r
-}
-
-// cutText cuts a text to at most limit bytes and a marker, at the boundary of a rune.
-func cutText(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	end := limit
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s… [cut: %d of %d bytes]", text[:end], end, len(text))
 }

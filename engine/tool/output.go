@@ -62,12 +62,12 @@ func capped(v machine.Value) (machine.Value, error) {
 	}
 	switch x := v.(type) {
 	case string:
-		return cutText(x, MaxOutput), nil
+		return CutText(x, MaxOutput), nil
 	case machine.Values:
 		out := make(machine.Values, len(x))
 		for name, item := range x {
 			if text, ok := item.(string); ok {
-				item = cutText(text, MaxOutput/(2*len(x)))
+				item = CutText(text, MaxOutput/(2*len(x)))
 			}
 			out[name] = item
 		}
@@ -75,11 +75,11 @@ func capped(v machine.Value) (machine.Value, error) {
 			return out, nil
 		}
 	}
-	return cutText(string(data), MaxOutput), nil
+	return CutText(string(data), MaxOutput), nil
 }
 
-// cutText cuts s to at most limit bytes, at a rune's boundary, and says so.
-func cutText(s string, limit int) string {
+// CutText cuts a text to at most limit bytes, at the boundary of a rune, and a marker that says so.
+func CutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

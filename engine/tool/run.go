@@ -298,7 +298,7 @@ func failure(err error) Result {
 	if strings.TrimSpace(msg) == "" {
 		msg = "the tool gave no reason"
 	}
-	result.Problem.Message = cutText(msg, maxMessage)
+	result.Problem.Message = CutText(msg, maxMessage)
 	return result
 }
 

@@ -102,7 +102,7 @@ func (s *Set) known(name string) *Result {
 
 func refuse(format string, args ...any) *Result {
 	msg := fmt.Sprintf(format, args...)
-	return &Result{Status: Refused, Problem: machine.Problem{Kind: string(Refused), Message: cutText(msg, maxMessage)}}
+	return &Result{Status: Refused, Problem: machine.Problem{Kind: string(Refused), Message: CutText(msg, maxMessage)}}
 }
 
 // quote shows a word that a model made up.

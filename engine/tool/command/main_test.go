@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"flowctl/engine/tool/program"
 )
 
 // TestMain is also the program that the tests run: with the word child and what it shall do behind it.
@@ -86,7 +88,7 @@ func child(what string, args []string) {
 		leave(args[0], start(true, args[1:]...))
 	case "flowctl": // starts another one as the tool does, and waits for it
 		cmd := exec.Command(os.Args[0], append([]string{"child"}, args...)...)
-		ownGroup(cmd)
+		program.OwnGroup(cmd)
 		dieWithUs(cmd)
 		runtime.LockOSThread()
 		must(cmd.Run())

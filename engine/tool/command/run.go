@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 
 	"flowctl/engine/tool"
+	"flowctl/engine/tool/program"
 	"flowctl/flows/machine"
 )
 
@@ -66,12 +66,12 @@ func (c *command) run(ctx context.Context, call tool.Call) (machine.Value, error
 		return nil, c.notStarted(ctx, err)
 	}
 	if err := c.limits.set(x.cmd.Process.Pid); err != nil {
-		kill(x.cmd)
+		program.Kill(x.cmd)
 		_ = x.cmd.Wait() // it was killed
 		return nil, x.unsure("", "%s was stopped at once: %w", c.program, err)
 	}
 	err = x.cmd.Wait()
-	kill(x.cmd) // what it left behind
+	program.Kill(x.cmd) // what it left behind
 	return x.judge(ctx, err)
 }
 
@@ -96,7 +96,7 @@ func (c *command) prepare(ctx context.Context, call tool.Call) (*execution, erro
 	if err != nil {
 		return nil, err
 	}
-	dir, err := c.folder()
+	dir, err := program.Folder(c.flow, c.config.Dir, c.spec.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (c *command) prepare(ctx context.Context, call tool.Call) (*execution, erro
 	x.cmd.WaitDelay = c.kind.patience
 	x.cmd.Cancel = func() error {
 		x.stopped.Store(true)
-		return terminate(x.cmd)
+		return program.Terminate(x.cmd)
 	}
-	ownGroup(x.cmd)
+	program.OwnGroup(x.cmd)
 	return x, nil
 }
 
@@ -148,24 +148,11 @@ func (c *command) stdin(facts machine.Facts) (string, error) {
 	return machine.FormatValue(v), nil
 }
 
-// inherited lists what a command gets of flowctl's environment.
-func inherited() []string {
-	names := []string{"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ"}
-	if runtime.GOOS == "windows" {
-		names = append(names, "SYSTEMROOT")
-	}
-	return names
-}
-
 // environment gives all variables of the command. The `env` of the declaration is the one place where the environment of
 // the flow is read, so what goes wrong there is told without the values.
 func (x *execution) environment(facts machine.Facts, key string) ([]string, error) {
-	vars := map[string]string{keyVariable: key}
-	for _, name := range inherited() {
-		if v, ok := os.LookupEnv(name); ok {
-			vars[name] = v
-		}
-	}
+	vars := program.Inherited()
+	vars[keyVariable] = key
 	missing, source := "", "" // which variable is not set; which one the present text was made of
 	facts.Getenv = func(name string) (string, bool) {
 		v := ""
@@ -198,11 +185,7 @@ func (x *execution) environment(facts machine.Facts, key string) ([]string, erro
 		}
 		vars[item.Name] = value
 	}
-	list := make([]string, 0, len(vars))
-	for _, name := range machine.SortedNames(vars) {
-		list = append(list, name+"="+vars[name])
-	}
-	return list, nil
+	return program.Environ(vars), nil
 }
 
 // find gives the path of the program.
@@ -214,7 +197,7 @@ func (c *command) find() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil && batchFile(path):
+	case err == nil && program.BatchFile(runtime.GOOS, path):
 		return "", tool.Unavailablef("%s is a batch file, which cannot keep its arguments apart; name the program that it starts", c.program)
 	case err == nil:
 		return path, nil
@@ -229,41 +212,6 @@ func (c *command) find() (string, error) {
 	return "", tool.Unavailablef("there is no program %s in the PATH; install it, or write its path, as in ./%s", c.program, c.program)
 }
 
-// batchFile says whether a program is one that Windows runs by a shell.
-func batchFile(path string) bool {
-	ext := strings.ToLower(filepath.Ext(path))
-	return runtime.GOOS == "windows" && (ext == ".bat" || ext == ".cmd")
-}
-
-// folder gives the folder that the command runs in.
-func (c *command) folder() (string, error) {
-	dir, written := c.config.Dir, c.config.Dir
-	if written == "" {
-		written = "of the flow"
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.flow, dir)
-	}
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", tool.Unavailablef("the folder %s, which %s runs in, is not there; make it and go on", written, c.spec.Name)
-	case err != nil:
-		return "", tool.Unavailablef("the folder %s, which %s runs in, cannot be opened: %w", written, c.spec.Name, cause(err))
-	case !info.IsDir():
-		return "", tool.Unavailablef("%s, which %s runs in, is not a folder", written, c.spec.Name)
-	}
-	return dir, nil
-}
-
-// cause gives a system's error without the path, which is told as it is written in the flow.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
 // notStarted says why a command could not be started. It is certain to have done nothing.
 func (c *command) notStarted(ctx context.Context, err error) error {
 	switch {
@@ -275,7 +223,7 @@ func (c *command) notStarted(ctx context.Context, err error) error {
 		return tool.Unavailablef("%s could not be started: what it runs with is missing, such as the program that its first line "+
 			"names", c.program)
 	}
-	return tool.Unavailablef("%s could not be started: %w", c.program, cause(err))
+	return tool.Unavailablef("%s could not be started: %w", c.program, program.Cause(err))
 }
 
 // judge says how a command ended that had started.
@@ -287,7 +235,7 @@ func (x *execution) judge(ctx context.Context, waited error) (machine.Value, err
 	if x.stopped.Load() {
 		return nil, x.cutShort(ctx)
 	}
-	if name, _, killed := killedBy(state); killed {
+	if name, _, killed := program.KilledBy(state); killed {
 		return nil, x.unsure("", "%s was killed by a signal (%s)%s", x.program, name, x.limitReached())
 	}
 	code := state.ExitCode()
@@ -336,7 +284,7 @@ func (x *execution) unsure(kind, format string, args ...any) error {
 // value is what a call gives.
 func (x *execution) value() machine.Values {
 	code := x.cmd.ProcessState.ExitCode()
-	if _, number, killed := killedBy(x.cmd.ProcessState); killed {
+	if _, number, killed := program.KilledBy(x.cmd.ProcessState); killed {
 		code = 128 + number
 	}
 	return machine.Values{"exit_code": int64(code), "stdout": x.stdout.text(x.secrets), "stderr": x.stderr.text(x.secrets)}

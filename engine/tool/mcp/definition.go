@@ -4,14 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"flowctl/engine/tool"
+	"flowctl/engine/tool/program"
 	"flowctl/flows/machine"
 )
 
@@ -101,31 +100,13 @@ func (d declaration) define() (definition, error) {
 	return out, nil
 }
 
-// inherited lists what a program gets of flowctl's environment.
-func inherited() []string {
-	names := []string{"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ"}
-	if runtime.GOOS == "windows" {
-		names = append(names, "SYSTEMROOT")
-	}
-	return names
-}
-
 // environment gives all variables of the program.
 func (d definition) environment() []string {
-	vars := map[string]string{}
-	for _, name := range inherited() {
-		if v, ok := os.LookupEnv(name); ok {
-			vars[name] = v
-		}
-	}
+	vars := program.Inherited()
 	for _, v := range d.values {
 		vars[v.Name] = v.Value
 	}
-	list := make([]string, 0, len(vars))
-	for _, name := range machine.SortedNames(vars) {
-		list = append(list, name+"="+vars[name])
-	}
-	return list
+	return program.Environ(vars)
 }
 
 // minSecret is the number of bytes that a value of the environment has at least to be masked. A shorter one would be found

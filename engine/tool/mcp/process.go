@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"flowctl/engine/tool"
+	"flowctl/engine/tool/program"
 )
 
 const (
@@ -63,7 +64,7 @@ func startProcess(d definition, log zerolog.Logger) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := d.folder()
+	dir, err := program.Folder(d.flow, d.dir, "the MCP server "+d.name)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func startProcess(d definition, log zerolog.Logger) (*process, error) {
 	p.cmd.Dir, p.cmd.Env = dir, d.environment()
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, stdout, stderr
 	p.cmd.WaitDelay = patience // a process that has left the group may hold the output open
-	ownGroup(p.cmd)
+	program.OwnGroup(p.cmd)
 	err = p.cmd.Start()
 	_ = in.Close() // the program has its own by now
 	if err != nil {
@@ -99,7 +100,7 @@ func (d definition) find() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil && batchFile(runtime.GOOS, path):
+	case err == nil && program.BatchFile(runtime.GOOS, path):
 		return "", tool.Unavailablef("%s, which the MCP server %s needs, is a batch file, which cannot keep its arguments apart; name the "+
 			"program that it starts", d.command[0], d.name)
 	case err == nil:
@@ -117,53 +118,18 @@ func (d definition) find() (string, error) {
 		d.command[0], d.name, filepath.Base(name))
 }
 
-// batchFile says whether a program is one that Windows runs by a shell.
-func batchFile(system, path string) bool {
-	ext := strings.ToLower(filepath.Ext(path))
-	return system == "windows" && (ext == ".bat" || ext == ".cmd")
-}
-
-// folder gives the folder that the program runs in.
-func (d definition) folder() (string, error) {
-	dir, written := d.dir, d.dir
-	if written == "" {
-		written = "of the flow"
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(d.flow, dir)
-	}
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", tool.Unavailablef("the folder %s, which the MCP server %s runs in, is not there; make it and go on", written, d.name)
-	case err != nil:
-		return "", tool.Unavailablef("the folder %s, which the MCP server %s runs in, cannot be opened: %w", written, d.name, cause(err))
-	case !info.IsDir():
-		return "", tool.Unavailablef("%s, which the MCP server %s runs in, is not a folder", written, d.name)
-	}
-	return dir, nil
-}
-
 func (d definition) notStarted(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return tool.Unavailablef("the MCP server %s could not be started: what %s runs with is missing, such as the program that its "+
 			"first line names", d.name, d.command[0])
 	}
-	return tool.Unavailablef("the MCP server %s could not be started: %w", d.name, cause(err))
-}
-
-// cause gives a system's error without the path, which is told as it is written in the flow.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
+	return tool.Unavailablef("the MCP server %s could not be started: %w", d.name, program.Cause(err))
 }
 
 // watch waits for the end of the process, and ends what it has left behind in its group.
 func (p *process) watch(outputs ...*splitter) {
 	err := p.cmd.Wait()
-	kill(p.cmd)
+	program.Kill(p.cmd)
 	for _, output := range outputs {
 		_ = output.flush() // it is the last line; there is nothing more to stop
 	}
@@ -202,7 +168,7 @@ func (p *process) ended() string {
 	if state == nil {
 		return "was lost"
 	}
-	if name, killed := signalOf(state); killed {
+	if name, _, killed := program.KilledBy(state); killed {
 		return "was killed by a signal (" + name + ")"
 	}
 	return fmt.Sprintf("ended (exit code %d)", state.ExitCode())
@@ -378,7 +344,7 @@ func (p *process) Close() error {
 // end makes the process end: politely, by a signal, by force.
 func (p *process) end() {
 	_ = p.stdin.Close() // watch may have done it
-	for _, harder := range []func(*exec.Cmd){terminate, kill} {
+	for _, harder := range []func(*exec.Cmd){politely, program.Kill} {
 		timer := time.NewTimer(patience)
 		select {
 		case <-p.gone:
@@ -389,6 +355,9 @@ func (p *process) end() {
 		}
 	}
 }
+
+// politely asks for the end; an error says that there is nothing left to end.
+func politely(cmd *exec.Cmd) { _ = program.Terminate(cmd) }
 
 // SessionID gives "", since a process has one session only.
 func (p *process) SessionID() string { return "" }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"flowctl/engine/tool"
+	"flowctl/engine/tool/program"
 	"flowctl/flows/machine"
 )
 
@@ -55,7 +56,7 @@ func TestEndsInBetween(t *testing.T) {
 	b := newBench(t, "good")
 	b.call(reads, "who", nil)
 	one := b.session()
-	kill(one.proc.cmd)
+	program.Kill(one.proc.cmd)
 	<-one.over
 	if got := b.call(write, "exact", machine.Values{}); got.Status != tool.OK || b.starts() != 2 {
 		t.Errorf("got %+v after %d starts", got, b.starts())
@@ -87,7 +88,7 @@ func TestManyCallsAtTheEnd(t *testing.T) {
 	for range calls {
 		all = append(all, g.next())
 	}
-	kill(b.session().proc.cmd)
+	program.Kill(b.session().proc.cmd)
 	ends := map[tool.Status]int{}
 	for range calls {
 		ends[(<-results).Status]++
@@ -262,17 +263,6 @@ func TestProgramOfTheFolderByChance(t *testing.T) {
 	b.server.Command = []string{"server"}
 	wants(t, b.call(write, "echo", nil), "unavailable unavailable",
 		"the program server of the MCP server s was found only by way of a relative folder in the PATH, which is not used; write its path, as in ./server")
-}
-
-func TestBatchFile(t *testing.T) {
-	for path, want := range map[string]bool{`C:\x\npx.cmd`: true, `C:\x\RUN.BAT`: true, `C:\x\node.exe`: false, `C:\x.cmd\node`: false} {
-		if got := batchFile("windows", path); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
-		if batchFile("linux", path) {
-			t.Errorf("%s is a batch file on Linux", path)
-		}
-	}
 }
 
 // A list of tools without an end is given up.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"flowctl/engine/tool"
+	"flowctl/engine/tool/program"
 	"flowctl/flows/machine"
 )
 
@@ -73,7 +74,7 @@ func TestRealFiles(t *testing.T) {
 	wants(t, b.call(reads, "read_text_file", nil), "refused refused", "path")
 	wants(t, b.call(reads, "read_txt_file", nil), "refused refused", "did you mean read_text_file?")
 
-	kill(b.session().proc.cmd)
+	program.Kill(b.session().proc.cmd)
 	got = b.call(reads, "list_directory", machine.Values{"path": folder})
 	if got.Status == tool.Unavailable { // it was under way when the server ended
 		got = b.call(reads, "list_directory", machine.Values{"path": folder})
@@ -123,7 +124,7 @@ func TestRealEverything(t *testing.T) {
 		result <- call(context.WithoutCancel(t.Context()), b.tool(write, "trigger-long-running-operation"), long)
 	}()
 	b.waitFor(one)
-	kill(one.proc.cmd)
+	program.Kill(one.proc.cmd)
 	wants(t, <-result, "unknown unknown", "was killed by a signal", "nobody knows")
 	if got := b.call(write, "echo", machine.Values{"message": "again"}); got.Status != tool.OK || b.starts() != 2 {
 		t.Errorf("after the kill: got %+v after %d starts", got, b.starts())
